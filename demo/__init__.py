@@ -1,0 +1,1 @@
+"""Example agents and the payments service they talk to."""

@@ -1,0 +1,1 @@
+from tests.rig.fixtures import ledger as ledger

@@ -82,6 +82,16 @@ class Ledger:
     def counted(self, name: str) -> int:
         return int(self.get(f"/count/{quote(name)}")["count"])
 
+    def calls(self, key: str) -> int:
+        """How often a rig tool was called under this key, whether or not it came to act."""
+        return self.counted(f"call {key}")
+
+    def probes(self, key: str) -> int:
+        return self.counted(f"probe {key}")
+
+    def model_requests(self, run_id: object) -> int:
+        return self.counted(f"model {run_id}")
+
     def fault(self, action: str, fault: str, **details: Any) -> None:
         """See demo/payments/faults.py: key, seconds, times, retry_after, size, body."""
         status, answer = self.send("POST", "/faults", {"action": action, "fault": fault, **details})

@@ -1,0 +1,47 @@
+import random
+import signal
+import time
+from types import FrameType
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+from django.db import InterfaceError, OperationalError, connection
+
+from demo.agents.refund_desk import refund_desk
+from demo.traffic import UNFINISHED_AT_MOST, next_order, pause
+from runs.models import ENDED, Run, Status
+from runs.sdk import start
+
+
+class Command(BaseCommand):
+    help = "Keeps some refund-desk runs going. Slows down with time, and waits while too many are unfinished."
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--every", type=float, default=4.0, help="seconds between the first runs")
+        parser.add_argument("--count", type=int, help="end after so many runs (default: never)")
+
+    def handle(self, *args: Any, every: float, count: int | None, **options: Any) -> None:
+        signal.signal(signal.SIGTERM, _leave)
+        dice, started = random.Random(), 0
+        while count is None or started < count:
+            try:
+                started += self._start_one(dice)
+            except (OperationalError, InterfaceError) as error:
+                # The database may be away for a while; the demo is the last to complain.
+                self.stderr.write(f"demo: {str(error).splitlines()[0]}")
+                connection.close()
+            if started != count:
+                time.sleep(pause(every, started))
+
+    def _start_one(self, dice: random.Random) -> bool:
+        runs = Run.objects.filter(agent=refund_desk.name)
+        if runs.exclude(status__in=ENDED)[:UNFINISHED_AT_MOST].count() >= UNFINISHED_AT_MOST:
+            return False
+        awaiting = runs.filter(status=Status.AWAITING_APPROVAL).count()
+        start(refund_desk.name, {"order_id": next_order(dice, awaiting)})
+        return True
+
+
+def _leave(_signal: int, _frame: FrameType | None) -> None:
+    raise SystemExit

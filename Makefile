@@ -1,0 +1,20 @@
+# `make` lists the commands. PYTHON=/path/to/python3.13 chooses the interpreter that .venv is made of.
+.DEFAULT_GOAL := help
+.PHONY: help up test check bench
+py := .venv/bin/python
+export PYTHON
+
+help:  ## this list
+	@grep -E '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/make \1\t\2/' | expand -t 14
+
+up:  ## everything on this machine: database, broker, workers, sweeper, web, demo (Ctrl-C ends it)
+	@bin/bootstrap && exec $(py) manage.py up $(ARGS)
+
+test:  ## all tests, each against a real PostgreSQL
+	@bin/bootstrap && exec $(py) -m pytest -q -n 2 $(ARGS)
+
+check:  ## style, types, import rules, migrations, deployment settings, lock file
+	@bin/bootstrap && bin/check
+
+bench:  ## speed, next to DBOS on the same PostgreSQL
+	@bin/bootstrap && exec $(py) -m bench $(ARGS)

@@ -1,0 +1,65 @@
+"""The API under /api/v1, put together from the rooms' routers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import Http404, HttpRequest
+from ninja import NinjaAPI, Router
+from ninja.openapi.schema import OpenAPISchema
+
+from config.errors import register
+from config.wire import StrictParser, StrictRenderer
+from recovery.api import router as recovery
+from runs.api import router as runs
+
+METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+DESCRIPTION = """
+Runs, their journals and the decisions they wait for.
+
+Sign in with `Authorization: Bearer <token>` (`manage.py token create`).
+
+Lists are `{"items": [...], "next_cursor": …}`; times are ISO 8601 in UTC. A refusal is a problem document (RFC 9457).
+"""
+
+
+class HoldfastAPI(NinjaAPI):
+    def get_openapi_schema(self, **place: Any) -> OpenAPISchema:
+        """Ninja describes every answer as application/json; ours of 400 and above are problem documents."""
+        schema = super().get_openapi_schema(**place)
+        for methods in schema["paths"].values():
+            for operation in methods.values():
+                for status, answer in operation["responses"].items():
+                    if int(status) >= 400 and "content" in answer:
+                        answer["content"] = {"application/problem+json": answer["content"].pop("application/json")}
+        return schema
+
+
+def build_api() -> NinjaAPI:
+    api = HoldfastAPI(
+        title="Holdfast",
+        version="1",
+        description=DESCRIPTION,
+        urls_namespace="api",
+        renderer=StrictRenderer(),
+        parser=StrictParser(),
+    )
+    register(api)
+    api.add_router("", runs)
+    api.add_router("", recovery)
+    api.add_router("", _elsewhere())
+    return api
+
+
+def _elsewhere() -> Router:
+    """The last route: an unknown address is answered by us, before anybody is asked for a token."""
+    router = Router()
+
+    @router.api_operation(METHODS, "/{path:rest}", auth=None, include_in_schema=False)
+    def unknown(request: HttpRequest, rest: str) -> None:
+        raise Http404
+
+    return router
+
+
+api = build_api()

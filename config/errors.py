@@ -1,0 +1,176 @@
+"""One table from errors to HTTP, and the problem documents (RFC 9457) that carry them.
+
+Every answer of the API with a status of 400 or more is a problem document: `type`, `title`, `status`, `detail`, and what
+the error knows beside it (who decided what and when, which runs an abbreviated id names, which fields were refused).
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from http import HTTPStatus
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import RequestDataTooBig
+from django.db import InterfaceError, OperationalError
+from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.utils.deprecation import MiddlewareMixin
+from ninja import NinjaAPI
+from ninja.errors import AuthenticationError, HttpError, ValidationError
+
+from config.wire import BodyRefused, strict_json
+from journal import errors as journal
+from recovery import errors as recovery
+from runs import access, errors, guards
+
+logger = logging.getLogger(__name__)
+
+API = "/api/"
+STATUS_OF: dict[type[Exception], int] = {
+    BodyRefused: 400,
+    access.BadUsername: 422,
+    access.PermissionMissing: 403,
+    access.UnknownRole: 422,
+    errors.AlreadyDecided: 409,
+    errors.ApprovalExpired: 410,
+    errors.BadInput: 422,
+    errors.DigestMismatch: 409,
+    errors.DigestMissing: 409,
+    errors.IntentNotFound: 404,
+    errors.NotAwaitingApproval: 409,
+    errors.NotHeld: 409,
+    errors.NotQuarantined: 409,
+    errors.ReasonMissing: 422,
+    errors.RequestKeyTaken: 409,
+    errors.RunAmbiguous: 409,
+    errors.RunEnded: 409,
+    errors.RunNotFound: 404,
+    errors.UnknownAgent: 422,
+    errors.UnknownRelease: 422,
+    errors.VerdictUnknown: 422,
+    guards.CsrfRefused: 403,
+    journal.NoSuchRun: 404,
+    journal.PayloadStoreDown: 503,
+    recovery.AlreadyReconciled: 409,
+    recovery.EvidenceMissing: 422,
+    recovery.NotInDoubt: 409,
+}
+RESERVED = frozenset({"type", "title", "status", "detail"})
+
+
+def problem(status: int, name: str, detail: str, **members: Any) -> HttpResponse:
+    """A problem document; `name` is the last part of its type, in kebab case."""
+    document = {
+        "type": f"urn:holdfast:problem:{name}",
+        "title": name.replace("-", " ").capitalize(),
+        "status": status,
+        "detail": detail,
+    }
+    own = {key: value for key, value in members.items() if key not in RESERVED}
+    return HttpResponse(strict_json(document | own), status=status, content_type="application/problem+json")
+
+
+def problem_of(error: BaseException) -> HttpResponse | None:
+    """The problem document of a domain error; None for an error that the table does not name."""
+    status = next((STATUS_OF[kind] for kind in type(error).__mro__ if kind in STATUS_OF), None)
+    if status is None:
+        return None
+    members = {key: value for key, value in vars(error).items() if not key.startswith("_")}
+    return problem(status, kebab(type(error).__name__), str(error), **members)
+
+
+def kebab(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower()
+
+
+def register(api: NinjaAPI) -> None:
+    """Gives the API its handlers; the last one is for everything that nobody foresaw."""
+    for kind in STATUS_OF:
+        api.add_exception_handler(kind, _domain)
+    api.add_exception_handler(AuthenticationError, _unauthenticated)
+    api.add_exception_handler(ValidationError, _fields)
+    api.add_exception_handler(RequestDataTooBig, _too_large)
+    api.add_exception_handler(HttpError, _http)
+    api.add_exception_handler(Http404, _unknown_address)
+    api.add_exception_handler(OperationalError, _database_away)
+    api.add_exception_handler(InterfaceError, _database_away)
+    api.add_exception_handler(Exception, _unforeseen)
+
+
+def _domain(request: HttpRequest, error: Any) -> HttpResponse:
+    answer = problem_of(error)
+    assert answer is not None
+    return answer
+
+
+def _unauthenticated(request: HttpRequest, error: Any) -> HttpResponse:
+    answer = problem(
+        401, "not-signed-in", "This needs a valid token: Authorization: Bearer <token>, or a signed-in page."
+    )
+    answer["WWW-Authenticate"] = 'Bearer realm="holdfast"'
+    return answer
+
+
+def _fields(request: HttpRequest, error: Any) -> HttpResponse:
+    """Names each refused field, and never repeats its value."""
+    refused = [{"field": _field(item["loc"]), "message": item["msg"]} for item in error.errors]
+    detail = "; ".join(f"{item['field']}: {item['message']}" for item in refused[:5])
+    return problem(422, "fields-refused", detail[:1000], errors=refused[:100])
+
+
+def _field(place: tuple[Any, ...]) -> str:
+    """Where it is, as the caller wrote it: without the parts that ninja puts in front (`body`, the argument's name)."""
+    parts = list(place[1:])
+    if parts and parts[0] in ("given", "filters") and len(parts) > 1:
+        parts = parts[1:]
+    return ".".join(str(part)[:80] for part in parts) or str(place[0])
+
+
+def _too_large(request: HttpRequest, error: Any) -> HttpResponse:
+    limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    return problem(413, "body-too-large", f"A request body may have {limit} bytes.", limit=limit)
+
+
+def _http(request: HttpRequest, error: Any) -> HttpResponse:
+    # Ninja wraps whatever its parser raises in an HttpError 400.
+    known = problem_of(error.__cause__) if error.__cause__ else None
+    return known or problem(error.status_code, kebab_phrase(error.status_code), str(error))
+
+
+def _unknown_address(request: HttpRequest, error: Any) -> HttpResponse:
+    return problem(404, "not-found", f"There is nothing at {request.path[:200]}.")
+
+
+def _database_away(request: HttpRequest, error: Any) -> HttpResponse:
+    logger.warning("the database did not answer: %s", error)
+    answer = problem(503, "database-away", "The database does not answer or is busy; try again in a moment.")
+    answer["Retry-After"] = "2"
+    return answer
+
+
+def _unforeseen(request: HttpRequest, error: Any) -> HttpResponse:
+    logger.error("%s %s failed", request.method, request.path, exc_info=error)
+    return problem(500, "internal-error", "Something went wrong on our side; it was written to the log.")
+
+
+def kebab_phrase(status: int) -> str:
+    return HTTPStatus(status).phrase.lower().replace(" ", "-")
+
+
+class ProblemDocuments(MiddlewareMixin):
+    """Outermost: below /api/ even the answers that Django makes by itself are problem documents."""
+
+    def process_response(self, request: HttpRequest, answer: HttpResponseBase) -> HttpResponseBase:
+        if answer.status_code < 400 or not request.path.startswith(API):
+            return answer
+        if answer.headers.get("Content-Type", "").startswith("application/problem+json"):
+            return answer
+        if answer.status_code == 404:
+            return _unknown_address(request, None)
+        detail = f"{request.method} {request.path[:200]}: {HTTPStatus(answer.status_code).description}."
+        made = problem(answer.status_code, kebab_phrase(answer.status_code), detail)
+        if "Allow" in answer.headers:
+            made["Allow"] = answer.headers["Allow"]
+        return made

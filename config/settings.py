@@ -1,0 +1,148 @@
+"""Django settings. What people set comes from the environment (config/environment.py); apps read it from here."""
+
+import os
+from typing import Any
+
+from django.utils.csp import CSP
+
+from config.environment import ROOT, read_environment
+
+ENVIRONMENT = read_environment()
+IS_WEB = os.environ.get("HOLDFAST_PROCESS") == "web"
+
+HOLDFAST_DATA = ENVIRONMENT.data
+HOLDFAST_DSN = ENVIRONMENT.dsn
+HOLDFAST_AGENTS = ENVIRONMENT.agents
+HOLDFAST_REGION = ENVIRONMENT.region
+HOLDFAST_LEASE_SECONDS = ENVIRONMENT.lease_seconds
+HOLDFAST_SWEEP_SECONDS = ENVIRONMENT.sweep_seconds
+HOLDFAST_PAYLOAD_LIMIT = ENVIRONMENT.payload_limit
+HOLDFAST_STORE_URL = ENVIRONMENT.store_url
+HOLDFAST_REDACT = ENVIRONMENT.redact
+HOLDFAST_ALLOW_NO_FSYNC = False  # tests alone may run on a database that forgets
+
+BASE_DIR = ROOT
+SECRET_KEY = ENVIRONMENT.secret_key
+DEBUG = False
+ALLOWED_HOSTS = list(ENVIRONMENT.hosts)
+ROOT_URLCONF = "config.urls"
+ASGI_APPLICATION = "config.asgi.application"
+
+INSTALLED_APPS = [
+    "config",
+    "recovery",
+    "runs",
+    "journal",
+    "demo",
+    "ninja",  # its OpenAPI page comes from our own static files: the policy below lets no other host in
+    "django_htmx",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.postgres",
+    "django.contrib.staticfiles",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "django.middleware.csp.ContentSecurityPolicyMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [ROOT / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+# The web process shares four connections among its request threads; workers and sweepers open the few they need.
+_PLACES = {"dbname": "NAME", "user": "USER", "password": "PASSWORD", "host": "HOST", "port": "PORT"}
+_database: dict[str, Any] = {_PLACES[k]: v for k, v in ENVIRONMENT.database.items() if k in _PLACES}
+_options: dict[str, Any] = {k: v for k, v in ENVIRONMENT.database.items() if k not in _PLACES}
+if IS_WEB:
+    _options["pool"] = {"min_size": 1, "max_size": 4, "timeout": 5}
+DATABASES = {"default": {"ENGINE": "django.db.backends.postgresql", "OPTIONS": _options} | _database}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+LOGIN_URL = "/login"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = "/login"
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+CSRF_COOKIE_SAMESITE = "Lax"
+X_FRAME_OPTIONS = "DENY"
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CSP = {
+    "default-src": [CSP.SELF],
+    "script-src": [CSP.SELF],
+    "style-src": [CSP.SELF],
+    "img-src": [CSP.SELF, "data:"],
+    "object-src": [CSP.NONE],
+    "base-uri": [CSP.NONE],
+    "form-action": [CSP.SELF],
+    "frame-ancestors": [CSP.NONE],
+}
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+
+LANGUAGE_CODE = "en"
+USE_I18N = False
+USE_TZ = True
+TIME_ZONE = "UTC"
+
+STATIC_URL = "/static/"
+STATIC_ROOT = ENVIRONMENT.data / "static"  # `up` collects into it and granian serves it
+STATICFILES_DIRS = [ROOT / "static"]
+_static_storage = "ManifestStaticFilesStorage" if IS_WEB else "StaticFilesStorage"
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": f"django.contrib.staticfiles.storage.{_static_storage}"},
+}
+
+LOGGING: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": "INFO"},
+    "loggers": {"django": {"handlers": [], "level": "INFO"}, "httpx": {"level": "WARNING"}},
+}
+
+# A message is a hint, acknowledged early: the sweep finds what it should have woken. Publishing fails within a second.
+CELERY_BROKER_URL = ENVIRONMENT.broker_url
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None
+CELERY_BROKER_CONNECTION_TIMEOUT = 1
+CELERY_BROKER_HEARTBEAT = 0
+CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_timeout": 1, "socket_connect_timeout": 0.5, "max_retries": 1}
+CELERY_TASK_PUBLISH_RETRY = False
+CELERY_TASK_ACKS_LATE = False
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_SERIALIZER = "json"
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_TASK_CREATE_MISSING_QUEUES = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
+CELERY_WORKER_SEND_TASK_EVENTS = False
+CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_TIMEZONE = "UTC"

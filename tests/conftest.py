@@ -1,0 +1,190 @@
+"""One embedded PostgreSQL and one broker for a whole test session, shared by its xdist workers.
+
+Migrations run once, into a template; every xdist worker's database is a clone of it, and so is the database of every
+test that commits. Nothing is ever truncated: the journal refuses that. A watcher ends the servers when the session's
+first process is gone, however it went.
+"""
+
+import fcntl
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import kombu.pools
+import psycopg
+import pytest
+from django.conf import settings
+from django.core.management import call_command
+from django.db import connection
+from django.test import TransactionTestCase
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from config.celery import app
+from config.embedded import valkey
+from config.embedded.postgres import Postgres
+
+FOLDER = "HOLDFAST_TEST_FOLDER"
+TEMPLATE = "holdfast_template"
+FORGETFUL = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_connections": "200"}
+# Waits until the session's first process lets go of the pipe, then ends whatever servers lie in the folder.
+WATCHER = """
+cat >/dev/null
+for pid in $(head -qn1 "$0"/pg/data/postmaster.pid 2>/dev/null); do kill -QUIT "$pid"; done
+for pid in $(cat "$0"/broker/pid 2>/dev/null); do kill -KILL "$pid"; done
+sleep 0.3; rm -rf "$0"
+"""
+_watchers: list[subprocess.Popen[bytes]] = []
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        folder = tempfile.mkdtemp(prefix="hft-")
+        os.environ[FOLDER] = folder
+        _watchers.append(subprocess.Popen(["sh", "-c", WATCHER, folder], stdin=subprocess.PIPE, start_new_session=True))
+    folder = os.environ[FOLDER]
+    os.environ["HOLDFAST_DATA"] = f"{folder}/var-{_worker()}"
+    settings.HOLDFAST_DATA = Path(os.environ["HOLDFAST_DATA"])
+    settings.HOLDFAST_DATA.mkdir(mode=0o700, parents=True, exist_ok=True)
+    settings.HOLDFAST_ALLOW_NO_FSYNC = True
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # the real one is slow on purpose
+    # A developer's broker is never touched: messages go nowhere unless a test asks for `embedded_broker`.
+    app.conf.broker_url = settings.CELERY_BROKER_URL = "memory://"
+    os.environ["BROKER_URL"] = f"redis+socket://{folder}/no-broker.sock"
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    for watcher in _watchers:
+        assert watcher.stdin is not None
+        watcher.stdin.close()
+        watcher.wait(10)
+
+
+def _worker() -> str:
+    return os.environ.get("PYTEST_XDIST_WORKER", "main")
+
+
+@contextmanager
+def _one_at_a_time() -> Iterator[Path]:
+    folder = Path(os.environ[FOLDER])
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def postgres() -> dict[str, str]:
+    """libpq parameters of the session's server, without a database name."""
+    with _one_at_a_time() as folder:
+        server = Postgres(folder / "pg", FORGETFUL)
+        if server.pid() is None:
+            _left_to_watcher(server.start())
+    return {"host": str(server.socket), "user": "holdfast"}
+
+
+@pytest.fixture(scope="session")
+def template(postgres: dict[str, str], django_db_blocker: Any) -> str:
+    """The name of a database with this version's tables and nothing else in them."""
+    with _one_at_a_time() as folder, django_db_blocker.unblock():
+        if not (folder / "migrated").exists():
+            _administer(postgres, sql.SQL("CREATE DATABASE {}").format(sql.Identifier(TEMPLATE)))
+            _point_django_at(postgres, TEMPLATE)
+            call_command("migrate", verbosity=0, interactive=False)
+            connection.close()
+            (folder / "migrated").touch()
+    return TEMPLATE
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(postgres: dict[str, str], template: str) -> None:
+    """pytest-django's own name: makes this xdist worker's database."""
+    name = f"holdfast_{_worker()}"
+    _clone(postgres, name)
+    _point_django_at(postgres, name)
+    TransactionTestCase._fixture_teardown = lambda self: _clone_anew(postgres, name)  # type: ignore[method-assign]
+
+
+@pytest.fixture
+def dsn(transactional_db: None) -> str:
+    """Connection string of the database that Django uses in this test, which is cloned anew after it."""
+    return str(settings.HOLDFAST_DSN)
+
+
+@pytest.fixture
+def database(postgres: dict[str, str], template: str) -> Iterator[str]:
+    """Connection string of a database that is this test's alone, apart from Django's; gone after the test."""
+    name = f"own_{_worker()}"
+    _clone(postgres, name)
+    yield make_conninfo("", **postgres, dbname=name)
+    _administer(postgres, _drop(name))
+
+
+@pytest.fixture(scope="session")
+def broker_folder() -> Path:
+    """Where the session's broker lives."""
+    with _one_at_a_time() as folder:
+        home = folder / "broker"
+        if not (home / "pid").exists():
+            server = valkey.start(home)
+            (home / "pid").write_text(str(server.pid))
+            _left_to_watcher(server)
+    return home
+
+
+@pytest.fixture
+def embedded_broker(broker_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The address of an empty broker, this xdist worker's own; Celery's app and child processes use it too."""
+    number = int(_worker().removeprefix("gw")) + 1 if _worker() != "main" else 0
+    url = f"redis+socket://{quote(str(valkey.socket_path(broker_folder)))}?virtual_host={number}"
+    monkeypatch.setenv("BROKER_URL", url)
+    monkeypatch.setattr(settings, "CELERY_BROKER_URL", url)
+    monkeypatch.setattr(app.conf, "broker_url", url)
+    _forget_broker_connections()
+    with app.connection_for_write() as broker:
+        broker.default_channel.client.flushdb()
+    yield url
+    _forget_broker_connections()
+
+
+def _forget_broker_connections() -> None:
+    kombu.pools.reset()
+    app._pool = None
+    app.amqp._producer_pool = None
+
+
+def _point_django_at(server: dict[str, str], name: str) -> None:
+    connection.close()
+    place = {"HOST": server["host"], "USER": server["user"], "NAME": name, "PASSWORD": "", "PORT": ""}
+    connection.settings_dict.update(place)
+    settings.DATABASES["default"].update(place)
+    settings.HOLDFAST_DSN = os.environ["DATABASE_URL"] = make_conninfo("", **server, dbname=name)
+
+
+def _clone(server: dict[str, str], name: str) -> None:
+    copy = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(TEMPLATE))
+    _administer(server, _drop(name), copy)
+
+
+def _clone_anew(server: dict[str, str], name: str) -> None:
+    connection.close()
+    _clone(server, name)
+
+
+def _drop(name: str) -> sql.Composed:
+    return sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))
+
+
+def _administer(server: dict[str, str], *statements: sql.Composed) -> None:
+    with psycopg.connect(make_conninfo("", **server, dbname="postgres"), autocommit=True) as admin:
+        for statement in statements:
+            admin.execute(statement)
+
+
+def _left_to_watcher(server: subprocess.Popen[bytes]) -> None:
+    """Says that nobody will wait for `server`, so that Popen does not warn about it."""
+    server.returncode = 0

@@ -1,7 +1,7 @@
 """One table from errors to HTTP, and the problem documents (RFC 9457) that carry them.
 
-Every answer of the API with a status of 400 or more is a problem document: `type`, `title`, `status`, `detail`, and what
-the error knows beside it (who decided what and when, which runs an abbreviated id names, which fields were refused).
+Every answer of the API with a status of 400 or more is a problem document: `type`, `title`, `status`, `detail`, and
+what the error knows beside it: who decided what and when, which runs an abbreviated id names, which fields are wrong.
 """
 
 from __future__ import annotations
@@ -106,9 +106,7 @@ def _domain(request: HttpRequest, error: Any) -> HttpResponse:
 
 
 def _unauthenticated(request: HttpRequest, error: Any) -> HttpResponse:
-    answer = problem(
-        401, "not-signed-in", "This needs a valid token: Authorization: Bearer <token>, or a signed-in page."
-    )
+    answer = problem(401, "not-signed-in", "Send a valid token: Authorization: Bearer <token>.")
     answer["WWW-Authenticate"] = 'Bearer realm="holdfast"'
     return answer
 

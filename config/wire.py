@@ -24,7 +24,7 @@ class BodyRefused(Exception):
 
 
 def strict_json(value: Any) -> bytes:
-    """UTF-8 JSON; times are ISO 8601 in UTC. Raises ValueError for NaN and infinities: those travel in their tagged form."""
+    """Times are ISO 8601 in UTC. Raises ValueError for NaN and infinities: those travel in their tagged form."""
     return json.dumps(value, default=_plain, allow_nan=False, separators=(",", ":")).encode()
 
 

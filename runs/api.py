@@ -1,0 +1,179 @@
+"""The API of runs, intents, workers and releases: guard, form, command, answer."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from django.db.models import Count, Q
+from django.http import HttpRequest
+from django.utils import timezone
+from ninja import Path, Query, Router
+from ninja.errors import ValidationError
+from ninja.responses import Status as Answer
+
+from runs import answers
+from runs.access import APPROVE, CONTROL, START, VIEW
+from runs.commands import cancel_run, decide_approval, hold_run, release_run, resume_run, start_run
+from runs.guards import actor_of, may
+from runs.models import Release, Status, WorkerSession
+from runs.queries import entries_of, find_run, list_runs, open_intents, state_of
+from runs.schemas import (
+    ApprovalBody,
+    EntryList,
+    IntentList,
+    ReasonBody,
+    ReleaseList,
+    RunDetail,
+    RunList,
+    StartBody,
+    StateOut,
+    WorkerList,
+    problems,
+)
+from runs.wait import wait_for_rest
+
+router = Router()
+LONGEST_WAIT = 30.0  # seconds
+LAST_SEQ = 2**63 - 1
+Seq = Annotated[int, Path(ge=1, le=LAST_SEQ)]
+Limit = Annotated[int, Query(ge=1, le=1000)]
+CHANGED = {200: RunDetail} | problems(400, 404, 409, 413)
+IntentState = Literal["awaiting_approval", "in_doubt", "pending"]
+
+
+@router.post("/runs", auth=may(START), response={201: RunDetail} | CHANGED, tags=["runs"])
+def start(request: HttpRequest, given: StartBody) -> Answer[RunDetail]:
+    """Starts a run. With a `request_key` that was used before and the same content, the same run answers with 200."""
+    run, created = start_run(
+        agent=given.agent,
+        input=given.input,
+        actor=actor_of(request),
+        request_key=given.request_key,
+        release=given.release,
+        labels=given.labels,
+    )
+    if given.wait:
+        run = wait_for_rest(run.id, min(given.wait, LONGEST_WAIT))
+    return Answer(201 if created else 200, answers.run_detail(run))
+
+
+@router.get("/runs", auth=may(VIEW), response={200: RunList, **problems()}, tags=["runs"])
+def runs(
+    request: HttpRequest,
+    status: Annotated[list[Status], Query()] = [],  # noqa: B006 (ninja reads the default, nobody changes it)
+    agent: str | None = None,
+    release: str | None = None,
+    label: Annotated[list[str], Query(description="key:value; several must all match")] = [],  # noqa: B006
+    q: str | None = None,
+    cursor: str | None = None,
+    limit: Limit = 50,
+) -> RunList:
+    """Runs, the newest first."""
+    found, following = list_runs(
+        status=tuple(status),
+        agent=agent,
+        release=release,
+        labels=dict(_label(text) for text in label),
+        text=q,
+        after=cursor,
+        limit=limit,
+    )
+    return RunList(items=[answers.run_row(run) for run in found], next_cursor=following)
+
+
+def _label(text: str) -> tuple[str, str]:
+    key, colon, value = text.partition(":")
+    if not colon or not key:
+        raise ValidationError([{"loc": ("query", "label"), "msg": "write a label as key:value"}])
+    return key, value
+
+
+@router.get("/runs/{ref}", auth=may(VIEW), response={200: RunDetail, **problems(404, 409)}, tags=["runs"])
+def run(request: HttpRequest, ref: str) -> RunDetail:
+    """One run, by its UUID or its r-… name."""
+    return answers.run_detail(find_run(ref))
+
+
+@router.get("/runs/{ref}/journal", auth=may(VIEW), response={200: EntryList, **problems(404, 409)}, tags=["runs"])
+def journal(
+    request: HttpRequest,
+    ref: str,
+    after: Annotated[int, Query(ge=0, le=LAST_SEQ)] = 0,
+    limit: Limit = 500,
+) -> EntryList:
+    """Entries with a seq above `after`, bodies in the journal's own tagged form."""
+    found = entries_of(find_run(ref).id, after=after, limit=limit + 1)
+    more = found[limit - 1].seq if len(found) > limit else None
+    return EntryList(items=[answers.entry(e) for e in found[:limit]], next_cursor=more and str(more))
+
+
+@router.get("/runs/{ref}/state", auth=may(VIEW), response={200: StateOut, **problems(404, 409)}, tags=["runs"])
+def state(request: HttpRequest, ref: str, at: Annotated[int | None, Query(ge=1, le=LAST_SEQ)] = None) -> StateOut:
+    """What the journal amounts to, now or just after entry `at`."""
+    return answers.state(state_of(find_run(ref).id, at=at))
+
+
+@router.post("/runs/{ref}/cancel", auth=may(CONTROL), response=CHANGED, tags=["control"])
+def cancel(request: HttpRequest, ref: str, given: ReasonBody) -> RunDetail:
+    """No new call starts; an open one is awaited or reconciled; then the run is `cancelled`."""
+    return answers.run_detail(cancel_run(run_id=find_run(ref).id, reason=given.reason, actor=actor_of(request)))
+
+
+@router.post("/runs/{ref}/hold", auth=may(CONTROL), response=CHANGED, tags=["control"])
+def hold(request: HttpRequest, ref: str, given: ReasonBody) -> RunDetail:
+    """Parks the run at its next checkpoint until somebody resumes it."""
+    return answers.run_detail(hold_run(run_id=find_run(ref).id, reason=given.reason, actor=actor_of(request)))
+
+
+@router.post("/runs/{ref}/resume", auth=may(CONTROL), response=CHANGED, tags=["control"])
+def resume(request: HttpRequest, ref: str, given: ReasonBody) -> RunDetail:
+    """Lifts a hold or a divergence."""
+    return answers.run_detail(resume_run(run_id=find_run(ref).id, reason=given.reason, actor=actor_of(request)))
+
+
+@router.post("/runs/{ref}/release", auth=may(CONTROL), response=CHANGED, tags=["control"])
+def release(request: HttpRequest, ref: str, given: ReasonBody) -> RunDetail:
+    """Lifts a quarantine; the count of crashes starts anew."""
+    return answers.run_detail(release_run(run_id=find_run(ref).id, reason=given.reason, actor=actor_of(request)))
+
+
+@router.get("/intents", auth=may(VIEW), response={200: IntentList, **problems()}, tags=["intents"])
+def intents(request: HttpRequest, state: IntentState | None = None) -> IntentList:
+    """Every unsettled intent that waits for somebody or something, the oldest first."""
+    return IntentList(items=[answers.intent(view) for view in open_intents(state=state)], next_cursor=None)
+
+
+@router.post(
+    "/runs/{ref}/intents/{seq}/approval",
+    auth=may(APPROVE),
+    response=CHANGED | problems(410),
+    tags=["intents"],
+)
+def approval(request: HttpRequest, ref: str, seq: Seq, given: ApprovalBody) -> RunDetail:
+    """Decides the approval of one intent, once, under the digest that the decider saw."""
+    if given.verdict in ("edit", "ask"):
+        raise ValidationError([{"loc": ("body", "verdict"), "msg": f"{given.verdict} is not yet available"}])
+    decided = decide_approval(
+        run_id=find_run(ref).id,
+        seq=seq,
+        verdict=given.verdict,
+        digest=given.digest,
+        note=given.note,
+        actor=actor_of(request),
+    )
+    return answers.run_detail(decided)
+
+
+@router.get("/workers", auth=may(VIEW), response={200: WorkerList, **problems()}, tags=["fleet"])
+def workers(request: HttpRequest) -> WorkerList:
+    """Sessions that live, and those that ended within the last hour."""
+    recent = Q(ended_at__isnull=True) | Q(ended_at__gt=timezone.now() - answers.RECENTLY)
+    rows = WorkerSession.objects.filter(recent).annotate(runs=Count("run")).order_by("-started_at")
+    return WorkerList(items=[answers.worker(row) for row in rows], next_cursor=None)
+
+
+@router.get("/releases", auth=may(VIEW), response={200: ReleaseList, **problems()}, tags=["fleet"])
+def releases(request: HttpRequest) -> ReleaseList:
+    """Every release that workers have announced, with its whole content."""
+    rows = Release.objects.order_by("agent", "-created_at", "id")
+    return ReleaseList(items=[answers.release(row) for row in rows], next_cursor=None)

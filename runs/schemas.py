@@ -1,0 +1,235 @@
+"""Shapes of the API: what a request may say, what an answer holds."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from runs.models import Status
+
+
+def _storable(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("U+0000 cannot be part of this")
+    return text
+
+
+# Names and filters become text columns, which hold no U+0000; reasons, notes and inputs go to the journal, which does.
+Name = Annotated[str, AfterValidator(_storable), Field(min_length=1, max_length=200)]
+Reason = Annotated[str, Field(max_length=10_000)]
+
+
+class Given(BaseModel):
+    """A request body. A field that we do not know is refused: a misspelt one would silently do nothing."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class StartBody(Given):
+    agent: Name
+    input: Any = None
+    request_key: Name | None = Field(None, description="The same key, agent and content give the same run again.")
+    release: Name | None = None
+    labels: dict[Name, Annotated[str, AfterValidator(_storable), Field(max_length=200)]] = Field({}, max_length=50)
+    wait: float = Field(0, ge=0, description="Seconds to wait for the run to end or park; at most 30.")
+
+
+class ReasonBody(Given):
+    reason: Reason
+
+
+class ApprovalBody(Given):
+    verdict: Literal["approve", "deny", "edit", "ask"] = Field(description="`edit` and `ask` are not yet available.")
+    digest: Annotated[str, Field(max_length=200)] | None = Field(None, description="Of the intent as you saw it.")
+    note: Reason = ""
+    args: dict[str, Any] | None = None
+
+
+class Pin(BaseModel):
+    """The release a run was started under and resumes under."""
+
+    release: str = Field(description="SHA-256 of the release's content, in hexadecimal.")
+    agent: str
+    version: str
+
+
+class RunOut(BaseModel):
+    id: UUID
+    name: str = Field(description="r- and the last 40 bits of the id.")
+    agent: str
+    status: Status
+    reason: str = Field(description="Why it does not move and what releases it; empty when it moves.")
+    since: datetime = Field(description="When the status last changed.")
+    pin: Pin
+    epoch: int
+    labels: dict[str, str]
+    request_key: str | None
+    created_at: datetime
+    ended_at: datetime | None
+
+
+class RunDetail(RunOut):
+    last_seq: int
+    worker: str | None = Field(description="The worker that holds it now.")
+    wake_at: datetime | None
+    result: Any = Field(None, description="Of a run that is done, awkward values in their tagged form.")
+    error: Any = None
+    cancelled: Any = None
+
+
+class RunList(BaseModel):
+    items: list[RunOut]
+    next_cursor: str | None
+
+
+class EntryOut(BaseModel):
+    seq: int
+    kind: str
+    body: Any = Field(description="As stored: awkward values in their tagged form, large ones as pointers.")
+    step: int | None
+    epoch: int
+    actor: str
+    recorded_at: datetime
+
+
+class EntryList(BaseModel):
+    items: list[EntryOut]
+    next_cursor: str | None = Field(description="Give it as `after`.")
+
+
+class AttemptOut(BaseModel):
+    number: int
+    seq: int
+    epoch: int
+    at: datetime
+    source: str
+    error: str | None
+
+
+class ApprovalOut(BaseModel):
+    verdict: str
+    seq: int
+    at: datetime
+    actor: str
+    digest: str
+    note: str
+
+
+class StepOut(BaseModel):
+    step: int
+    kind: Literal["call", "sleep"]
+    seq: int
+    at: datetime
+    state: str
+    tool: str
+    args: Any
+    key: str
+    effect: str
+    digest: str
+    gate: str | None
+    approval: ApprovalOut | None
+    attempts: list[AttemptOut]
+    outcome: str | None
+    result: Any
+    error: Any
+
+
+class ControlOut(BaseModel):
+    verb: str
+    reason: str
+    actor: str
+    at: datetime
+    seq: int
+
+
+class StateOut(BaseModel):
+    """The fold of a journal up to `seq`."""
+
+    run_id: UUID
+    seq: int
+    at: datetime | None = Field(description="When entry `seq` was recorded.")
+    agent: str
+    input: Any
+    labels: dict[str, str]
+    release: str
+    frontier: int
+    steps: list[StepOut]
+    unsettled: list[int] = Field(description="Steps whose intent nobody has settled.")
+    controls: list[ControlOut] = Field(description="Cancel, hold, divergence and quarantine in force.")
+    plan: list[Any]
+    usage: dict[str, float]
+    done: Any
+
+
+class IntentOut(BaseModel):
+    run_id: UUID
+    seq: int
+    step: int
+    tool: str
+    args: Any
+    key: str
+    digest: str
+    effect: str
+    state: str
+    since: datetime
+    deadline: datetime | None
+
+
+class IntentList(BaseModel):
+    items: list[IntentOut]
+    next_cursor: str | None
+
+
+class WorkerOut(BaseModel):
+    id: UUID
+    name: str
+    host: str
+    pid: int
+    pool: str
+    concurrency: int
+    region: str
+    serves: list[str]
+    runs: int = Field(description="How many runs it holds.")
+    started_at: datetime
+    heartbeat_at: datetime
+    expires_at: datetime
+    draining_at: datetime | None
+    ended_at: datetime | None
+    end_reason: str
+
+
+class WorkerList(BaseModel):
+    items: list[WorkerOut]
+    next_cursor: str | None
+
+
+class ReleaseOut(BaseModel):
+    id: str
+    agent: str
+    version: str
+    content: Any
+    created_at: datetime
+
+
+class ReleaseList(BaseModel):
+    items: list[ReleaseOut]
+    next_cursor: str | None
+
+
+class Problem(BaseModel):
+    """RFC 9457. Errors add what they know: `actor`, `verdict`, `at` of a decision; `errors` by field."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str
+    title: str
+    status: int
+    detail: str
+
+
+def problems(*more: int) -> dict[int, type[Problem]]:
+    """The refusals a verb declares: those that every verb has, and its own."""
+    return dict.fromkeys(sorted({401, 403, 422, *more}), Problem)

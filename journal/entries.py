@@ -1,0 +1,75 @@
+"""The words of the journal: kinds, entries to be appended, entries as read."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, NamedTuple
+from uuid import UUID
+
+
+class Kind(StrEnum):
+    START = "START"
+    PLAN = "PLAN"
+    TOOL_CALL = "TOOL_CALL"
+    ATTEMPT = "ATTEMPT"
+    OBS = "OBS"
+    ERROR = "ERROR"
+    APPROVAL = "APPROVAL"
+    RECONCILE = "RECONCILE"
+    ASK = "ASK"
+    ANSWER = "ANSWER"
+    TIMER = "TIMER"
+    SIGNAL = "SIGNAL"
+    CHILD = "CHILD"
+    PIN = "PIN"
+    CONTROL = "CONTROL"
+    NOTE = "NOTE"
+    DONE = "DONE"
+
+
+# A decision made before one of these came is refused. The SQL function journal_is_steering() has the same list.
+STEERING: frozenset[str] = frozenset(
+    {Kind.SIGNAL, Kind.ANSWER, Kind.APPROVAL, Kind.RECONCILE, Kind.CONTROL, Kind.PIN, Kind.CHILD}
+)
+
+
+@dataclass(slots=True)
+class Draft:
+    """An entry to be appended. A decision is refused when a steering entry came after what the append had `seen`."""
+
+    kind: str
+    body: dict[str, Any]
+    step: int | None = None
+    settles: int | None = None
+    decision: bool = False
+    actor: str = "worker"
+    v: int = 1
+
+
+@dataclass(slots=True)
+class Entry:
+    """An entry as read. The body of an erased one is {"$": "erased", "digest": …}."""
+
+    run_id: UUID
+    seq: int
+    kind: str
+    v: int
+    step: int | None
+    settles: int | None
+    epoch: int
+    actor: str
+    recorded_at: datetime
+    body: dict[str, Any]
+
+
+class Answer(NamedTuple):
+    """What an append was answered: written, already, refused, settled, lost, or "no such run".
+
+    `first_seq` and `last_seq` are the entries it wrote (for a refused one its outcome), None if it wrote none.
+    """
+
+    run_id: UUID
+    verdict: str
+    first_seq: int | None = None
+    last_seq: int | None = None
+    recorded_at: datetime | None = None

@@ -1,0 +1,55 @@
+"""Reading journals, on a psycopg connection or on Django's."""
+
+from collections.abc import Collection
+from datetime import UTC
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+
+from journal.append import Conn, Head
+from journal.encoding import decode
+from journal.entries import Entry
+from journal.errors import NoSuchRun
+
+_COLUMNS = "seq, kind, v, step, settles, epoch, actor, recorded_at, body"
+_ENTRIES = f"""SELECT {_COLUMNS} FROM journal_entry
+    WHERE run_id = %(run)s AND seq > %(after)s {{}} ORDER BY seq LIMIT %(limit)s"""
+_OF_KINDS = "AND kind = ANY (%(kinds)s::text[])"
+_HEAD = """SELECT epoch, last_seq, last_steering_seq, last_recorded_at
+    FROM journal_head WHERE run_id = %s"""
+
+
+def read_entries(
+    conn: Conn | None, run_id: UUID, *, after: int = 0, limit: int | None = None, kinds: Collection[str] | None = None
+) -> list[Entry]:
+    """The entries behind seq `after`, in order. None for the connection means Django's default one."""
+    given: dict[str, Any] = {
+        "run": run_id,
+        "after": after,
+        "limit": limit,
+        "kinds": None if kinds is None else list(kinds),
+    }
+    with (conn or connection).cursor() as cursor:
+        cursor.execute(_ENTRIES.format("" if kinds is None else _OF_KINDS), given)
+        return [_entry(run_id, row) for row in cursor.fetchall()]
+
+
+def read_entry(conn: Conn | None, run_id: UUID, seq: int) -> Entry | None:
+    found = read_entries(conn, run_id, after=seq - 1, limit=1)
+    return found[0] if found and found[0].seq == seq else None
+
+
+def read_head(conn: Conn | None, run_id: UUID) -> Head:
+    """The head as committed, without holding it. Raises NoSuchRun."""
+    with (conn or connection).cursor() as cursor:
+        cursor.execute(_HEAD, (run_id,))
+        row = cursor.fetchone()
+    if row is None:
+        raise NoSuchRun(str(run_id))
+    return Head(run_id, *row)
+
+
+def _entry(run_id: UUID, row: Any) -> Entry:
+    seq, kind, v, step, settles, epoch, actor, recorded_at, body = row
+    return Entry(run_id, seq, kind, v, step, settles, epoch, actor, recorded_at.astimezone(UTC), decode(bytes(body)))

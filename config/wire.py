@@ -56,7 +56,7 @@ class StrictParser(Parser):
     def parse_body(self, request: HttpRequest) -> Any:
         try:
             body = json.loads(
-                request.body, parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_object
+                request.body.decode(), parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_object
             )
         except UnicodeDecodeError:
             raise BodyRefused("The body is not UTF-8 text.") from None

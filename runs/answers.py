@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from django.db import connection
 
 from journal.encoding import tagged
 from journal.entries import Entry, Kind
@@ -37,8 +36,8 @@ def run_row(run: Run) -> RunOut:
 
 def run_detail(run: Run) -> RunDetail:
     """With what only the journal knows: its last seq, and how the run ended."""
-    head = read_head(connection, run.id)
-    done = read_entries(connection, run.id, kinds=[Kind.DONE]) if run.status in ENDED else []
+    head = read_head(None, run.id)
+    done = read_entries(None, run.id, kinds=[Kind.DONE]) if run.status in ENDED else []
     ending = {name: tagged(value) for name, value in done[0].body.items()} if done else {}
     return RunDetail(
         **_row(run),
@@ -114,7 +113,7 @@ def _step(slot: Slot) -> StepOut:
         effect=slot.effect,
         digest=slot.digest,
         gate=slot.gate,
-        approval=said and ApprovalOut.model_validate(said, from_attributes=True),
+        approval=None if said is None else ApprovalOut.model_validate(said, from_attributes=True),
         attempts=[AttemptOut.model_validate(attempt, from_attributes=True) for attempt in slot.attempts],
         outcome=slot.outcome,
         result=tagged(slot.result),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from django.db.models import Count, Q
 from django.http import HttpRequest
@@ -10,20 +10,23 @@ from django.utils import timezone
 from ninja import Path, Query, Router
 from ninja.errors import ValidationError
 from ninja.responses import Status as Answer
+from pydantic import BaseModel
 
 from runs import answers
 from runs.access import APPROVE, CONTROL, START, VIEW
 from runs.commands import cancel_run, decide_approval, hold_run, release_run, resume_run, start_run
 from runs.guards import actor_of, may
-from runs.models import Release, Status, WorkerSession
+from runs.models import Release, WorkerSession
 from runs.queries import entries_of, find_run, list_runs, open_intents, state_of
 from runs.schemas import (
     ApprovalBody,
     EntryList,
+    IntentFilters,
     IntentList,
     ReasonBody,
     ReleaseList,
     RunDetail,
+    RunFilters,
     RunList,
     StartBody,
     StateOut,
@@ -38,7 +41,6 @@ LAST_SEQ = 2**63 - 1
 Seq = Annotated[int, Path(ge=1, le=LAST_SEQ)]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 CHANGED = {200: RunDetail} | problems(400, 404, 409, 413)
-IntentState = Literal["awaiting_approval", "in_doubt", "pending"]
 
 
 @router.post("/runs", auth=may(START), response={201: RunDetail} | CHANGED, tags=["runs"])
@@ -58,34 +60,26 @@ def start(request: HttpRequest, given: StartBody) -> Answer[RunDetail]:
 
 
 @router.get("/runs", auth=may(VIEW), response={200: RunList, **problems()}, tags=["runs"])
-def runs(
-    request: HttpRequest,
-    status: Annotated[list[Status], Query()] = [],  # noqa: B006 (ninja reads the default, nobody changes it)
-    agent: str | None = None,
-    release: str | None = None,
-    label: Annotated[list[str], Query(description="key:value; several must all match")] = [],  # noqa: B006
-    q: str | None = None,
-    cursor: str | None = None,
-    limit: Limit = 50,
-) -> RunList:
+def runs(request: HttpRequest, filters: Query[RunFilters]) -> RunList:
     """Runs, the newest first."""
+    refuse_unknown(request, RunFilters)
     found, following = list_runs(
-        status=tuple(status),
-        agent=agent,
-        release=release,
-        labels=dict(_label(text) for text in label),
-        text=q,
-        after=cursor,
-        limit=limit,
+        status=tuple(filters.status),
+        agent=filters.agent,
+        release=filters.release,
+        labels=dict(label.split(":", 1) for label in filters.label),
+        text=filters.q,
+        after=filters.cursor,
+        limit=filters.limit,
     )
     return RunList(items=[answers.run_row(run) for run in found], next_cursor=following)
 
 
-def _label(text: str) -> tuple[str, str]:
-    key, colon, value = text.partition(":")
-    if not colon or not key:
-        raise ValidationError([{"loc": ("query", "label"), "msg": "write a label as key:value"}])
-    return key, value
+def refuse_unknown(request: HttpRequest, filters: type[BaseModel]) -> None:
+    """A misspelt filter would show everything as if nothing had been asked."""
+    unknown = sorted(request.GET.keys() - filters.model_fields.keys())
+    if unknown:
+        raise ValidationError([{"loc": ("query", name), "msg": "there is no such filter"} for name in unknown])
 
 
 @router.get("/runs/{ref}", auth=may(VIEW), response={200: RunDetail, **problems(404, 409)}, tags=["runs"])
@@ -138,9 +132,10 @@ def release(request: HttpRequest, ref: str, given: ReasonBody) -> RunDetail:
 
 
 @router.get("/intents", auth=may(VIEW), response={200: IntentList, **problems()}, tags=["intents"])
-def intents(request: HttpRequest, state: IntentState | None = None) -> IntentList:
+def intents(request: HttpRequest, filters: Query[IntentFilters]) -> IntentList:
     """Every unsettled intent that waits for somebody or something, the oldest first."""
-    return IntentList(items=[answers.intent(view) for view in open_intents(state=state)], next_cursor=None)
+    refuse_unknown(request, IntentFilters)
+    return IntentList(items=[answers.intent(view) for view in open_intents(state=filters.state)], next_cursor=None)
 
 
 @router.post(

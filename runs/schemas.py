@@ -48,6 +48,20 @@ class ApprovalBody(Given):
     args: dict[str, Any] | None = None
 
 
+class RunFilters(Given):
+    status: list[Status] = []
+    agent: Name | None = None
+    release: Name | None = None
+    label: list[Annotated[Name, Field(pattern="^[^:]+:")]] = Field([], description="key:value; several must all match")
+    q: Name | None = None
+    cursor: Name | None = None
+    limit: int = Field(50, ge=1, le=1000)
+
+
+class IntentFilters(Given):
+    state: Literal["awaiting_approval", "in_doubt", "pending"] | None = None
+
+
 class Pin(BaseModel):
     """The release a run was started under and resumes under."""
 

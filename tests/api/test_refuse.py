@@ -1,0 +1,160 @@
+"""Refusals: bad bodies, huge bodies, unknown addresses; each is a problem document that says what is wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.db import OperationalError
+
+import runs.api
+from config.errors import STATUS_OF
+from journal import errors as journal_errors
+from recovery import errors as recovery_errors
+from runs import access, guards
+from runs import errors as run_errors
+from tests.api.conftest import Cast, problem
+
+START = {"agent": "no-such-agent", "input": None}
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (b"{", "not JSON"),
+        (b"\xff\xfe", "not UTF-8"),
+        (b'{"agent": "a", "input": NaN}', "NaN"),
+        (b'{"agent": "a", "input": -Infinity}', "Infinity"),
+        (b'{"agent": "a", "input": 1e999}', "1e999"),
+        (b'{"agent": "a", "agent": "b"}', "'agent' is given twice"),
+        (b'{"agent": "a", "input": ' + b"9" * 5000 + b"}", "4300 digits"),
+        (b'{"agent": "a", "input": ' + b"[" * 100 + b"]" * 100 + b"}", "nested deeper"),
+        (b'{"agent": "a", "input": ' + b"[" * 200_000 + b"]" * 200_000 + b"}", "nested deeper"),
+    ],
+)
+def test_a_body_that_is_not_strict_json_is_400(cast: Cast, body: bytes, says: str) -> None:
+    refusal = problem(cast("olga").post("/runs", body))
+    assert refusal["status"] == 400
+    assert says in refusal["detail"]
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        (START | {"inptu": 1}, "inptu"),
+        (START | {"agent": 7}, "agent"),
+        (START | {"agent": ""}, "agent"),
+        (START | {"agent": "a\0b"}, "agent"),
+        (START | {"agent": "a" * 300}, "agent"),
+        (START | {"wait": -1}, "wait"),
+        (START | {"wait": "long"}, "wait"),
+        (START | {"labels": ["x"]}, "labels"),
+        (START | {"labels": {"x": "\0"}}, "labels.x"),
+        (START | {"request_key": {"a": 1}}, "request_key"),
+        ({}, "agent"),
+        ([], ""),
+        ("text", ""),
+        (None, ""),
+    ],
+)
+def test_a_body_of_the_wrong_shape_is_422_and_names_the_field(cast: Cast, body: Any, field: str) -> None:
+    import json
+
+    refusal = problem(cast("olga").post("/runs", json.dumps(body)))
+    assert refusal["status"] == 422
+    assert field in [error["field"] for error in refusal["errors"]] or not field
+
+
+def test_a_refused_value_is_not_repeated(cast: Cast) -> None:
+    answer = cast("olga").post("/runs", START | {"agent": {"password": "s3cret"}})
+    assert b"s3cret" not in answer.content
+
+
+def test_a_missing_body_is_422(cast: Cast) -> None:
+    assert problem(cast("olga").send("POST", "/runs", b""))["status"] == 422
+
+
+def test_a_body_above_the_limit_is_413_and_says_the_limit(cast: Cast) -> None:
+    huge = b'{"agent": "a", "input": "' + b"x" * settings.DATA_UPLOAD_MAX_MEMORY_SIZE + b'"}'
+    refusal = problem(cast("olga").post("/runs", huge))
+    assert refusal["status"] == 413
+    assert str(refusal["limit"]) in refusal["detail"]
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/runs/x/y/z", "/runs/", "/"])
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+def test_an_unknown_address_is_a_problem_document(cast: Cast, path: str, method: str) -> None:
+    for name in ("nobody", "olga"):
+        assert problem(cast(name).send(method, path))["status"] == 404
+
+
+def test_a_method_that_the_address_has_not_is_405_and_says_which_it_has(cast: Cast) -> None:
+    answer = cast("olga").send("DELETE", "/runs")
+    assert problem(answer)["status"] == 405
+    assert set(answer.headers["Allow"].split(", ")) == {"GET", "POST"}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"status": "sleeping"},
+        {"label": "no-colon"},
+        {"limit": 0},
+        {"limit": 10**30},
+        {"cursor": "nonsense"},
+        {"cursor": "\0"},
+        {"agent": "\0"},
+        {"q": "a\0b"},
+        {"release": "\0"},
+        {"label": "a:\0"},
+        {"stauts": "done"},
+    ],
+)
+def test_a_filter_that_means_nothing_is_422(cast: Cast, query: dict[str, Any]) -> None:
+    assert problem(cast("victor").get("/runs", **query))["status"] == 422
+
+
+@pytest.mark.parametrize("ref", ["r-0", "nonsense", "%00", "r-%00%00%00%00%00%00%00%00", "019aa000", "r-ABCDEFGH"])
+def test_a_run_that_is_not_there_is_404(cast: Cast, ref: str) -> None:
+    assert problem(cast("victor").get(f"/runs/{ref}"))["status"] == 404
+
+
+@pytest.mark.parametrize("seq", ["0", "-1", "x", str(10**30)])
+def test_a_seq_that_cannot_be_is_refused(cast: Cast, seq: str) -> None:
+    path = f"/runs/019aa000-0000-7000-8000-000000000000/intents/{seq}/approval"
+    assert problem(cast("ada").post(path, {"verdict": "approve", "digest": "d"}))["status"] in (404, 422)
+
+
+def test_what_nobody_foresaw_is_500_without_a_word_about_the_inside(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def breaks(**_: Any) -> None:
+        raise RuntimeError("secret inside")
+
+    monkeypatch.setattr(runs.api, "list_runs", breaks)
+    answer = cast("victor").get("/runs")
+    assert problem(answer)["status"] == 500
+    assert b"secret" not in answer.content
+    assert "secret inside" in caplog.text
+
+
+def test_a_database_that_is_away_is_503_and_asks_to_come_back(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(**_: Any) -> None:
+        raise OperationalError("connection refused")
+
+    monkeypatch.setattr(runs.api, "list_runs", away)
+    answer = cast("victor").get("/runs")
+    assert problem(answer)["status"] == 503
+    assert answer.headers["Retry-After"]
+
+
+def test_each_error_of_the_rooms_has_its_place_in_the_table() -> None:
+    """Errors that never leave a worker or a command of the journal are named here instead."""
+    inside = {"CommitterClosed", "ImportRefused", "PayloadMissing", "PayloadAltered"}
+    for module in (run_errors, recovery_errors, journal_errors, access, guards):
+        for name, kind in vars(module).items():
+            if not isinstance(kind, type) or not issubclass(kind, Exception) or kind.__module__ != module.__name__:
+                continue
+            is_base = any(issubclass(other, kind) and other is not kind for other in vars(module).values() if isinstance(other, type))
+            assert kind in STATUS_OF or is_base or name in inside, name

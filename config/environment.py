@@ -31,6 +31,7 @@ class Environment:
     region: str
     lease_seconds: float
     sweep_seconds: float
+    grace_seconds: float
     payload_limit: int
     store_url: str
     redact: str
@@ -58,6 +59,7 @@ def read_environment(given: Mapping[str, str] = os.environ) -> Environment:
         region=given.get("HOLDFAST_REGION") or "local",
         lease_seconds=_number(given, "HOLDFAST_LEASE_SECONDS", 10),
         sweep_seconds=_number(given, "HOLDFAST_SWEEP_SECONDS", 2),
+        grace_seconds=_number(given, "HOLDFAST_GRACE_SECONDS", 25),
         payload_limit=int(_number(given, "HOLDFAST_PAYLOAD_LIMIT", 32768)),
         store_url=given.get("HOLDFAST_STORE_URL", ""),
         redact=given.get("HOLDFAST_REDACT", ""),

@@ -16,6 +16,7 @@ HOLDFAST_AGENTS = ENVIRONMENT.agents
 HOLDFAST_REGION = ENVIRONMENT.region
 HOLDFAST_LEASE_SECONDS = ENVIRONMENT.lease_seconds
 HOLDFAST_SWEEP_SECONDS = ENVIRONMENT.sweep_seconds
+HOLDFAST_GRACE_SECONDS = ENVIRONMENT.grace_seconds
 HOLDFAST_PAYLOAD_LIMIT = ENVIRONMENT.payload_limit
 HOLDFAST_STORE_URL = ENVIRONMENT.store_url
 HOLDFAST_REDACT = ENVIRONMENT.redact
@@ -112,10 +113,9 @@ TIME_ZONE = "UTC"
 STATIC_URL = "/static/"
 STATIC_ROOT = ENVIRONMENT.data / "static"  # `up` collects into it and granian serves it
 STATICFILES_DIRS = [ROOT / "static"]
-_static_storage = "ManifestStaticFilesStorage" if IS_WEB else "StaticFilesStorage"
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": f"django.contrib.staticfiles.storage.{_static_storage}"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.ManifestStaticFilesStorage"},
 }
 
 LOGGING: dict[str, Any] = {

@@ -53,6 +53,7 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.HOLDFAST_DATA.mkdir(mode=0o700, parents=True, exist_ok=True)
     settings.HOLDFAST_ALLOW_NO_FSYNC = True
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # the real one is slow on purpose
+    settings.STORAGES["staticfiles"]["BACKEND"] = "django.contrib.staticfiles.storage.StaticFilesStorage"
     # A developer's broker is never touched: messages go nowhere unless a test asks for `embedded_broker`.
     app.conf.broker_url = settings.CELERY_BROKER_URL = "memory://"
     os.environ["BROKER_URL"] = f"redis+socket://{folder}/no-broker.sock"

@@ -13,7 +13,7 @@ class EmbeddedError(Exception):
 
 
 def socket_folder(home: Path) -> Path:
-    """The folder for the sockets of a server that lives in `home`: `home` itself, or a short one if that is too long."""
+    """The folder for the sockets of a server that lives in `home`: `home` itself, or a short one if that is long."""
     if len(os.fsencode(home)) < LONGEST_SOCKET_FOLDER:
         return home
     return Path(tempfile.gettempdir(), "holdfast-" + hashlib.sha256(os.fsencode(home)).hexdigest()[:12])

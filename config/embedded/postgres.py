@@ -2,7 +2,8 @@
 
 That part makes a user, opens every parent folder to the world and stops the server with the process that started it.
 PostgreSQL refuses to run as root, so root starts it in a user namespace, where it sees uid 1000 while its files stay
-root's; where namespaces are forbidden (many containers) it gets a copy of the binaries and a folder of its own as uid `nobody`.
+root's; where namespaces are forbidden (many containers) it gets a copy of the binaries and a folder of its own as uid
+`nobody`.
 """
 
 import hashlib
@@ -13,7 +14,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -49,10 +50,11 @@ class Postgres:
     def socket(self) -> Path:
         return socket_folder(self.home)
 
-    def start(self, patience: float = 30) -> subprocess.Popen[bytes]:
+    def start(self, patience: float = 30, wanted: Callable[[], bool] = lambda: True) -> subprocess.Popen[bytes]:
         """Makes the cluster if there is none, starts the server as a child process and waits until it answers.
 
-        Raises EmbeddedError with the server's own last words when it does not within `patience` seconds.
+        Raises EmbeddedError with the server's own last words when it does not within `patience` seconds, or as soon as
+        it is no longer `wanted`.
         """
         self._prepare()
         if not (self.data / "PG_VERSION").exists():
@@ -64,10 +66,10 @@ class Postgres:
                 if self._answers():
                     self._make_database()
                     return server
-                if time.monotonic() > deadline:
+                if time.monotonic() > deadline or not wanted():
                     break
                 time.sleep(0.05)
-            if time.monotonic() > deadline or _is_hopeless(self._last_words()):
+            if time.monotonic() > deadline or not wanted() or _is_hopeless(self._last_words()):
                 if server.poll() is None:
                     server.kill()
                 raise EmbeddedError(f"PostgreSQL does not start in {self.data}:\n{self._last_words()}")

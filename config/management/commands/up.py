@@ -1,0 +1,44 @@
+import os
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from config.embedded import EmbeddedError
+from config.environment import read_environment
+from config.installation import Installation, InstallationError, free_port, port_is_free
+from config.supervisor import Plan, Supervisor, print_line
+
+PAYMENTS_PORT = 8010
+
+
+class Command(BaseCommand):
+    help = "Runs everything on this machine: database, broker, web, workers, sweeper, demo. Ctrl-C stops it."
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--port", type=int, help="of the pages (HOLDFAST_PORT, or 8000)")
+        parser.add_argument(
+            "--workers", type=int, default=2, metavar="N", help="worker processes (default: %(default)s)"
+        )
+        parser.add_argument("--no-demo", action="store_true", help="no demo agents, runs and payments service")
+        parser.add_argument("--data", metavar="DIR", help="where everything is kept (HOLDFAST_DATA, or var/)")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["data"]:
+            os.environ["HOLDFAST_DATA"] = options["data"]
+        try:
+            environment = read_environment()
+            port = environment.port if options["port"] is None else options["port"]
+            place = Installation(environment, say=print_line, show=self._show)
+            place.open(f"http://127.0.0.1:{port}")
+            if port and not port_is_free(port):
+                raise InstallationError(f"Port {port} is taken: stop what listens there, or choose one with --port.")
+            plan = Plan(free_port(port), max(options["workers"], 0), not options["no_demo"], free_port(PAYMENTS_PORT))
+            Supervisor(place, plan).run()
+        except (InstallationError, EmbeddedError, ImproperlyConfigured) as error:
+            raise CommandError(str(error)) from error
+
+    def _show(self, line: str) -> None:
+        self.stdout.write(line)
+        self.stdout.flush()

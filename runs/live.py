@@ -1,0 +1,146 @@
+"""Live pages: one stream a page, of the same partials as in its first render. The journal is read again, never pushed.
+
+An event's id is a seq. A browser that reconnects sends the last one it saw, and gets what came after it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django.template.loader import render_to_string
+from django.views.decorators.http import require_GET
+
+from journal.feed import listener
+from runs.access import VIEW
+from runs.controls import controls_of
+from runs.models import Run
+from runs.queries import list_runs, short_id
+from runs.run_page import Reading, RunPage
+from runs.views import run_filter
+
+LASTS = 300.0       # a stream ends by itself, so that deploys and changed permissions take effect
+LOOKS = 5.0         # a lease lapses without a message: look at the row again this often
+PINGS = 15.0
+SETTLES = 0.2       # what comes in a burst is drawn once
+HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+
+# Rendering is ordinary blocking code. Two threads for all streams: their connections stay few.
+renderers = ThreadPoolExecutor(2, "live")
+
+
+@require_GET
+async def live_run(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
+    refusal = await refused(request)
+    if refusal is not None:
+        return refusal
+    picture = RunPicture(request, run_id, follows="after" not in request.GET)
+    return StreamingHttpResponse(stream(picture.draw, run_id), content_type="text/event-stream", headers=HEADERS)
+
+
+@require_GET
+async def live_runs(request: HttpRequest) -> HttpResponseBase:
+    refusal = await refused(request)
+    if refusal is not None:
+        return refusal
+    picture = ListPicture(request)
+    return StreamingHttpResponse(stream(picture.draw, None), content_type="text/event-stream", headers=HEADERS)
+
+
+async def refused(request: HttpRequest) -> HttpResponse | None:
+    user = await request.auser()
+    if not user.is_authenticated:
+        return HttpResponse(status=401)
+    return None if await user.ahas_perm(VIEW) else HttpResponse(status=403)
+
+
+async def stream(draw: Callable[[], str], run_id: UUID | None) -> AsyncIterator[str]:
+    """`draw` gives the events to send now, or nothing; it is asked when the run (None: any run) was touched."""
+    ends = time.monotonic() + LASTS
+    spoke = time.monotonic()
+    yield "retry: 1000\n\n"
+    async with listener.subscribe(run_id) as touched:
+        while time.monotonic() < ends:
+            drawn = await asyncio.get_running_loop().run_in_executor(renderers, closing, draw)
+            if drawn or time.monotonic() - spoke >= PINGS:
+                spoke = time.monotonic()
+                yield drawn or ": still here\n\n"
+            try:
+                await asyncio.wait_for(touched.get(), LOOKS)
+                await asyncio.sleep(SETTLES)
+            except TimeoutError:
+                pass
+
+
+def closing(draw: Callable[[], str]) -> str:
+    try:
+        return draw()
+    finally:
+        connection.close()
+
+
+def event(partials: dict[str, str], seq: int | None = None) -> str:
+    """Server-sent event that swaps each partial over its target."""
+    blocks = [f'<hx-partial hx-target="{target}" hx-swap="outerMorph">{html}</hx-partial>' for target, html in partials.items()]
+    lines = "\n".join(blocks).splitlines()
+    return ("" if seq is None else f"id: {seq}\n") + "".join(f"data: {line}\n" for line in lines) + "\n"
+
+
+class RunPicture:
+    """What one browser has of a run's page. Old windows of a long journal stand still; their head moves."""
+
+    def __init__(self, request: HttpRequest, run_id: UUID, follows: bool) -> None:
+        self.request = request
+        self.follows = follows
+        self.reading = Reading(run_id)
+        self.told: tuple[Any, ...] = ()
+
+    def draw(self) -> str:
+        run = Run.objects.select_related("release", "session").get(pk=self.reading.state.run_id)
+        page = self.reading.refresh().page(run)
+        tells = (page.last_seq, run.status, run.since, run.reason, run.epoch, page.lease.live, page.lease.silent)
+        if tells == self.told:
+            return ""
+        self.told = tells
+        return event(self.partials(page), page.last_seq)
+
+    def partials(self, page: RunPage) -> dict[str, str]:
+        context = {"page": page, "run": page.run, "short": short_id(page.run.id), "controls": controls_of(page.run)}
+        names = {"#run-head": "_head", "#questions": "_questions"} | ({"#timeline": "_timeline"} if self.follows else {})
+        return {
+            target: render_to_string(f"runs/{name}.html", context, self.request) for target, name in names.items()
+        }
+
+
+class ListPicture:
+    """What one browser has of the list. Rows change in place; new runs are announced and never jump in."""
+
+    def __init__(self, request: HttpRequest) -> None:
+        self.request = request
+        self.rows: dict[UUID, tuple[Any, ...]] | None = None
+        self.announced = False
+
+    def draw(self) -> str:
+        runs, _ = list_runs(**run_filter(self.request)[0])
+        if self.rows is None:
+            self.rows = {run.id: told(run) for run in runs}
+            return ""
+        shown = Run.objects.select_related("release", "session").filter(pk__in=self.rows)
+        changed = [run for run in shown if told(run) != self.rows[run.id]]
+        self.rows |= {run.id: told(run) for run in changed}
+        partials = {f"#run-{run.id}": render_to_string("runs/_run_row.html", {"run": run}, self.request) for run in changed}
+        if not self.announced and any(run.id not in self.rows for run in runs[:1]):
+            self.announced = True
+            partials["#newer"] = render_to_string("runs/_newer.html", {"newer": True}, self.request)
+        return event(partials) if partials else ""
+
+
+def told(run: Run) -> tuple[Any, ...]:
+    return run.status, run.reason, run.since, run.epoch, run.session_id

@@ -1,0 +1,124 @@
+"""How the console writes times, statuses and values. Times are UTC and say so; nothing here shortens a key, a digest or an amount."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from django import template
+from django.templatetags.static import static
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from journal.entries import Kind
+from runs import values
+from runs.models import Status
+from runs.queries import short_id
+
+register = template.Library()
+
+# The design's name of a status (glyph and hue) and its word.
+STATUSES: dict[str, tuple[str, str]] = {
+    Status.QUEUED: ("queued", "Queued"),
+    Status.RUNNING: ("running", "Running"),
+    Status.AWAITING_APPROVAL: ("approval", "Waiting approval"),
+    Status.NEEDS_RECONCILIATION: ("reconcile", "Needs reconciliation"),
+    Status.WAITING: ("waiting", "Waiting"),
+    Status.WAITING_FOR_VERSION: ("stranded", "Stranded"),
+    Status.HELD: ("held", "Held"),
+    Status.QUARANTINED: ("quarantined", "Quarantined"),
+    Status.DONE: ("done", "Done"),
+    Status.FAILED: ("failed", "Failed"),
+    Status.CANCELLED: ("cancelled", "Cancelled"),
+}
+EFFECTS = {"read": "Read", "keyed": "Keyed", "probed": "Asked by key", "unkeyed": "Irreversible"}
+
+
+@register.simple_tag
+def icon(name: str) -> SafeString:
+    return format_html('<svg class="i i-{}" aria-hidden="true"><use href="{}#i-{}"></use></svg>', name, static("icons.svg"), name)
+
+
+@register.simple_tag
+def status_badge(status: str, size: str = "") -> SafeString:
+    glyph, word = STATUSES.get(status, ("off", status))
+    return mark(glyph, word, size)
+
+
+@register.simple_tag
+def mark(glyph: str, word: str, size: str = "") -> SafeString:
+    """A glyph, a word and a hue: never colour alone."""
+    return format_html('<span class="status" data-s="{}" data-size="{}">{}{}</span>', glyph, size, icon(f"s-{glyph}"), word)
+
+
+@register.simple_tag
+def effect_tag(effect: str) -> SafeString:
+    return format_html('<span class="tag" data-effect="{}">{}{}</span>', effect, icon(f"e-{effect}"), EFFECTS.get(effect, effect))
+
+
+@register.simple_tag
+def kind_icon(kind: str) -> SafeString:
+    return icon(f"k-{kind if kind in Kind.__members__ else 'NOTE'}")
+
+
+@register.filter
+def readable(text: object) -> str:
+    return values.readable(str(text))
+
+
+@register.filter
+def tree(value: Any) -> values.Node:
+    return values.tree(value)
+
+
+@register.filter
+def short(run_id: UUID) -> str:
+    return short_id(run_id)
+
+
+@register.filter
+def glyph(status: str) -> str:
+    return STATUSES.get(status, ("off", status))[0]
+
+
+@register.filter
+def clock(at: datetime | None) -> SafeString | str:
+    """14:19:40, with the date in front when it was another day (UTC)."""
+    if at is None:
+        return "never"
+    at = at.astimezone(UTC)
+    text = f"{at:%H:%M:%S}" if at.date() == timezone.now().date() else f"{at:%Y-%m-%d %H:%M:%S}"
+    return format_html('<time datetime="{}" title="{} UTC">{}</time>', at.isoformat(), f"{at:%Y-%m-%d %H:%M:%S.%f}", text)
+
+
+@register.filter
+def stamp(at: datetime | None) -> SafeString | str:
+    """The whole instant: 2026-11-17 14:19:40.118204 UTC."""
+    if at is None:
+        return "never"
+    at = at.astimezone(UTC)
+    return format_html('<time datetime="{}">{} UTC</time>', at.isoformat(), f"{at:%Y-%m-%d %H:%M:%S.%f}")
+
+
+@register.filter
+def ago(at: datetime | None) -> str:
+    return "never" if at is None else duration((timezone.now() - at).total_seconds())
+
+
+@register.filter
+def duration(seconds: float) -> str:
+    """342 ms, 2.1 s, 12 m 28 s, 5 h 02 m, 2 d 1 h."""
+    seconds = max(0.0, seconds)
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes, rest = divmod(int(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} m {rest:02} s"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 24:
+        return f"{hours} h {minutes:02} m"
+    return f"{hours // 24} d {hours % 24} h"

@@ -1,0 +1,333 @@
+"""A journal as people read it: steps, each with its entries, on one axis of time. Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from journal.entries import Entry, Kind
+from runs.state import MODEL_ACTOR, RunState, Slot
+
+FOLD_SECONDS = 30.0     # a longer wait is folded into a narrow band
+FOLD_PERCENT = 7.0
+TICKS = (0, 18, 36, 54, 72, 90)
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """Places in percent of the lane; `look` is the pattern: pt, plan, call, ask, timer, recon, error, open, pending, gap."""
+
+    look: str
+    x: float
+    width: float
+
+
+@dataclass(slots=True)
+class Row:
+    """One entry. `seconds` is what it took, None for a moment; `flag` is said aloud behind the text."""
+
+    entry: Entry
+    text: str
+    began: datetime
+    look: str
+    flag: str = ""
+    until: datetime | None = None
+    gap: Gap | None = None
+    bar: Bar | None = None
+
+    @property
+    def seconds(self) -> float | None:
+        end = self.until or self.entry.recorded_at
+        return None if self.look == "pt" else (end - self.began).total_seconds()
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A worker session that held the run."""
+
+    name: str
+    heartbeat_at: datetime
+
+
+@dataclass(slots=True)
+class Gap:
+    """A stretch that nobody held, drawn before the row of the new holder."""
+
+    epoch: int
+    began: datetime
+    ended: datetime
+    lost: Holder | None
+    taker: Holder | None
+    bar: Bar | None = None
+
+    @property
+    def seconds(self) -> float:
+        return (self.ended - self.began).total_seconds()
+
+
+@dataclass(slots=True)
+class Group:
+    """A step, or what stands outside any step (number None)."""
+
+    number: int | None
+    title: str
+    rows: list[Row] = field(default_factory=list)
+
+    @property
+    def pending(self) -> bool:
+        return any(row.look == "pending" for row in self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Time to percent. `folds` are the bands (x, width) of waits that were folded; `ticks` are (x, time)."""
+
+    cuts: list[tuple[float, float]]     # (seconds since the first entry, percent), ascending
+    start: datetime
+    folds: list[tuple[float, float]]
+    ticks: list[tuple[float, datetime]]
+
+    def place(self, at: datetime) -> float:
+        seconds = (at - self.start).total_seconds()
+        i = min(max(bisect_right([t for t, _ in self.cuts], seconds), 1), len(self.cuts) - 1)
+        (t0, x0), (t1, x1) = self.cuts[i - 1], self.cuts[i]
+        part = (seconds - t0) / (t1 - t0) if t1 > t0 else 0.0
+        return round(x0 + min(max(part, 0.0), 1.0) * (x1 - x0), 3)
+
+    def bar(self, look: str, began: datetime, ended: datetime) -> Bar:
+        x = self.place(began)
+        return Bar(look, x, round(self.place(ended) - x, 3))
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    groups: list[Group]
+    axis: Axis
+
+
+def timeline(
+    entries: Sequence[Entry], state: RunState, *, now: datetime, held: bool, holders: Mapping[str, Holder]
+) -> Timeline:
+    """`held`: a live session drives the run, so an open call is under way and not in doubt. `holders` by session id."""
+    rows = [row_of(entry, state, now, held) for entry in entries]
+    for row, previous in zip(rows[1:], entries, strict=False):
+        row.gap = gap_between(previous, row.entry, holders)
+    running = any(row.until for row in rows)
+    axis = axis_over([e.recorded_at for e in entries] + ([now] if running else []), now)
+    for row in rows:
+        row.bar = axis.bar(row.look, row.began, row.until or row.entry.recorded_at)
+        if row.gap is not None:
+            row.gap.bar = axis.bar("gap", row.gap.began, row.gap.ended)
+    return Timeline(grouped(rows, state), axis)
+
+
+# -- steps ------------------------------------------------------------------------------------------------------------
+
+
+def grouped(rows: Sequence[Row], state: RunState) -> list[Group]:
+    """Rows in their steps. A decision stands with the first step that it made; what a person says, with the step under way."""
+    groups: list[Group] = []
+    steps: dict[int, Group] = {}
+    lead: list[Row] = []
+    for row in rows:
+        step, kind = row.entry.step, row.entry.kind
+        if step is not None:
+            if step not in steps:
+                slot = state.slots.get(step)
+                steps[step] = Group(step, slot.tool if slot else "", lead)
+                groups.append(steps[step])
+                lead = []
+            steps[step].rows.append(row)
+        elif kind in (Kind.PLAN, Kind.ATTEMPT, Kind.ERROR) or (lead and kind != Kind.DONE):
+            lead.append(row)
+        elif kind == Kind.DONE:
+            groups.append(Group(None, "End", [*lead, row]))
+            lead = []
+        elif groups:
+            groups[-1].rows.append(row)
+        else:
+            groups.append(Group(0, "Start", [row]))
+    return [*groups, Group(None, "Next", lead)] if lead else groups
+
+
+# -- rows -------------------------------------------------------------------------------------------------------------
+
+
+def row_of(entry: Entry, state: RunState, now: datetime, held: bool) -> Row:
+    slot = state.slots.get(entry.step) if entry.step is not None else None
+    text = SUMMARIES.get(entry.kind, lambda e: "")(entry)
+    look, began = LOOKS.get(entry.kind, moment)(entry, slot, state)
+    row = Row(entry, text, began, look)
+    if slot is not None and slot.in_doubt and state.done is None and entry.seq == slot.attempts[-1].seq:
+        row.until, row.look = now, "open" if held else "pending"
+        row.flag = "" if held else "no result"
+    elif slot is not None and slot.in_doubt and state.done is not None and entry.seq == slot.attempts[-1].seq:
+        row.flag = "never answered"
+    elif entry.step is None and state.model_attempt is not None and entry.seq == state.model_attempt.seq:
+        row.until, row.look = now, "open"
+    return row
+
+
+def moment(entry: Entry, slot: Slot | None, state: RunState) -> tuple[str, datetime]:
+    return "pt", entry.recorded_at
+
+
+def plan_look(entry: Entry, slot: Slot | None, state: RunState) -> tuple[str, datetime]:
+    """A model's answer took the time since what it was made from; a script decides at once."""
+    seen = entry.body.get("seen", 0)
+    if entry.actor != MODEL_ACTOR or not 0 < seen < entry.seq <= len(state.times):
+        return "pt", entry.recorded_at
+    return "plan", state.time_of(seen)
+
+
+def result_look(entry: Entry, slot: Slot | None, state: RunState) -> tuple[str, datetime]:
+    """From the last send before this result to the result."""
+    look = {"succeeded": "call", "unknown": "recon"}.get(entry.body.get("outcome", ""), "error")
+    sends = [attempt.at for attempt in slot.attempts if attempt.seq < entry.seq] if slot else []
+    return (look, sends[-1]) if sends else ("pt", entry.recorded_at)
+
+
+def approval_look(entry: Entry, slot: Slot | None, state: RunState) -> tuple[str, datetime]:
+    asked = entry.body.get("verdict") == "requested" or slot is None
+    return ("pt", entry.recorded_at) if asked or slot is None else ("ask", slot.at)
+
+
+def timer_look(entry: Entry, slot: Slot | None, state: RunState) -> tuple[str, datetime]:
+    return ("pt", entry.recorded_at) if slot is None or entry.seq == slot.seq else ("timer", slot.at)
+
+
+def reconcile_look(entry: Entry, slot: Slot | None, state: RunState) -> tuple[str, datetime]:
+    return "recon", entry.recorded_at
+
+
+Look = Callable[[Entry, Slot | None, RunState], tuple[str, datetime]]
+LOOKS: dict[str, Look] = {
+    Kind.PLAN: plan_look,
+    Kind.OBS: result_look,
+    Kind.ERROR: result_look,
+    Kind.APPROVAL: approval_look,
+    Kind.TIMER: timer_look,
+    Kind.RECONCILE: reconcile_look,
+}
+
+
+def gap_between(before: Entry, after: Entry, holders: Mapping[str, Holder]) -> Gap | None:
+    """A take-over, told by the new holder's first entry. Letting go leaves no gap."""
+    if after.kind != Kind.NOTE or after.epoch <= before.epoch or "session" not in after.body:
+        return None
+    lost, taker = holders.get(str(after.body.get("from"))), holders.get(str(after.body["session"]))
+    began = max(before.recorded_at, min(lost.heartbeat_at, after.recorded_at)) if lost else before.recorded_at
+    return Gap(after.epoch, began, after.recorded_at, lost, taker)
+
+
+# -- one line an entry ------------------------------------------------------------------------------------------------
+
+
+def short(value: Any, limit: int = 160) -> str:
+    """A value in one line, for reading only; the whole stands in the entry."""
+    text = value if isinstance(value, str) else repr(value)
+    text = " ".join(text.split())
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def plan_text(entry: Entry) -> str:
+    body = entry.body
+    moves = ", ".join(short(move.get("call") or next(iter(move), ""), 60) for move in body.get("moves") or [])
+    return short(body.get("thought") or moves or ("the model decided" if entry.actor == MODEL_ACTOR else "decided"))
+
+
+def call_text(entry: Entry) -> str:
+    args = ", ".join(f"{name}={short(value, 40)}" for name, value in entry.body.get("args", {}).items())
+    return f"{entry.body.get('tool', '')}({short(args)})"
+
+
+def result_text(entry: Entry) -> str:
+    body = entry.body
+    source = "" if body.get("source", "worker") == "worker" else f", source: {body['source']}"
+    said = short(body["error"]) if body.get("error") is not None else short(body.get("result"))
+    return f"{body.get('outcome', '')}{source}. {said}"
+
+
+def approval_text(entry: Entry) -> str:
+    note = entry.body.get("note")
+    who = "" if entry.body.get("verdict") == "requested" else f" by {entry.actor}"
+    return f"{entry.body.get('verdict', '')}{who}" + (f". {short(note)}" if note else "")
+
+
+def reconcile_text(entry: Entry) -> str:
+    evidence = entry.body.get("evidence")
+    verdict = str(entry.body.get("verdict", "")).replace("_", " ")
+    return f"{verdict} by {entry.actor}" + (f". {short(evidence)}" if evidence else "")
+
+
+def timer_text(entry: Entry) -> str:
+    if entry.body.get("verb") != "set":
+        return "fired"
+    due = entry.body.get("due")
+    return "set" if due is None else f"until {datetime.fromtimestamp(float(due), UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def control_text(entry: Entry) -> str:
+    reason = entry.body.get("reason")
+    return f"{entry.body.get('verb', '')} by {entry.actor}" + (f". {short(reason)}" if reason else "")
+
+
+def done_text(entry: Entry) -> str:
+    name = next((name for name in ("result", "error", "cancelled") if name in entry.body), "")
+    return f"{name}: {short(entry.body.get(name))}"
+
+
+SUMMARIES: dict[str, Callable[[Entry], str]] = {
+    Kind.START: lambda e: short(e.body.get("input")),
+    Kind.PLAN: plan_text,
+    Kind.TOOL_CALL: call_text,
+    Kind.ATTEMPT: lambda e: f"attempt {e.body.get('attempt', '')}, source: {e.body.get('source', '')}",
+    Kind.OBS: result_text,
+    Kind.ERROR: lambda e: short(e.body.get("error")),
+    Kind.APPROVAL: approval_text,
+    Kind.RECONCILE: reconcile_text,
+    Kind.TIMER: timer_text,
+    Kind.CONTROL: control_text,
+    Kind.NOTE: lambda e: short(e.body.get("text", e.body)),
+    Kind.DONE: done_text,
+}
+
+
+# -- time -------------------------------------------------------------------------------------------------------------
+
+
+def axis_over(times: Sequence[datetime], now: datetime) -> Axis:
+    start = times[0] if times else now
+    points = sorted({(at - start).total_seconds() for at in times} | {0.0})
+    spans = list(zip(points, points[1:], strict=False))
+    waits = [span for span in spans if span[1] - span[0] > FOLD_SECONDS]
+    fold = min(FOLD_PERCENT, 50 / len(waits)) if waits else 0.0
+    busy = sum(b - a for a, b in spans if b - a <= FOLD_SECONDS)
+    rest = 100 - fold * len(waits)
+    cuts, folds, x = [(0.0, 0.0)], [], 0.0
+    for a, b in spans:
+        width = fold if b - a > FOLD_SECONDS else rest * (b - a) / busy
+        if b - a > FOLD_SECONDS:
+            folds.append((round(x, 3), round(width, 3)))
+        x += width
+        cuts.append((b, x))
+    cuts.append((points[-1] + 1e-6, max(x, 0.0)))
+    return Axis(cuts, start, folds, [*ticks(cuts, folds, start)])
+
+
+def ticks(
+    cuts: Sequence[tuple[float, float]], folds: Sequence[tuple[float, float]], start: datetime
+) -> list[tuple[float, datetime]]:
+    """Times at a few places of the lane, none inside a fold."""
+    found = []
+    for x in TICKS:
+        if x > cuts[-1][1] or any(left <= x <= left + width for left, width in folds):
+            continue
+        i = min(max(bisect_right([place for _, place in cuts], x), 1), len(cuts) - 1)
+        (t0, x0), (t1, x1) = cuts[i - 1], cuts[i]
+        seconds = t0 + (t1 - t0) * ((x - x0) / (x1 - x0) if x1 > x0 else 0.0)
+        found.append((float(x), datetime.fromtimestamp(start.timestamp() + seconds, UTC)))
+    return found

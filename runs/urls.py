@@ -1,0 +1,20 @@
+"""The console's addresses."""
+
+from django.urls import path, re_path
+
+from runs import live, views
+
+app_name = "runs"
+urlpatterns = [
+    path("", views.home, name="home"),
+    path("runs", views.list_page, name="list"),
+    path("runs/<str:ref>", views.run_page, name="run"),
+    path("runs/<str:ref>/entries/<int:seq>", views.entry, name="entry"),
+    path("runs/<str:ref>/entries/<int:seq>/payloads/<str:sha256>", views.payload, name="payload"),
+    path("runs/<str:ref>/intents/<int:seq>/approval", views.approval, name="approval"),
+    path("runs/<str:ref>/kill-worker", views.kill, name="kill"),
+    re_path(r"^runs/(?P<ref>[^/]+)/(?P<verb>cancel|hold|resume|release)$", views.control, name="control"),
+    path("live/runs", live.live_runs, name="live_runs"),
+    path("live/runs/<uuid:run_id>", live.live_run, name="live_run"),
+    path("workers", views.workers, name="workers"),
+]

@@ -1,0 +1,158 @@
+"""The console's pages: guard, form, command, render. The address holds the state of a page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.db.models import Count
+from django.http import Http404, HttpRequest
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from runs.access import APPROVE, CONTROL, VIEW
+from runs.commands import decide_approval
+from runs.controls import CONTROLS, controls_of
+from runs.forms import ApprovalForm, ReasonForm, RunFilter
+from runs.inspector import entry_page, payload_answer
+from runs.killing import kill_worker
+from runs.models import Run, Status, WorkerSession
+from runs.queries import find_run, list_runs, short_id
+from runs.run_page import Reading, RunPage, default_seq
+from runs.signed_in import signed_in
+
+GET_OR_POST = ["GET", "POST"]
+
+
+@require_GET
+@signed_in(VIEW)
+def home(request: HttpRequest) -> HttpResponseBase:
+    return redirect("runs:list")
+
+
+@require_GET
+@signed_in(VIEW)
+def list_page(request: HttpRequest) -> HttpResponseBase:
+    wanted, asked = run_filter(request)
+    runs, cursor = list_runs(**wanted)
+    context = {"section": "runs", "runs": runs, "cursor": cursor, "asked": asked, "facets": facets(wanted["status"])}
+    return render(request, "runs/list.html", context)
+
+
+def run_filter(request: HttpRequest) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The arguments of `list_runs` that the address asks for, and the same as the form shows them."""
+    form = RunFilter(request.GET)
+    form.is_valid()
+    asked = form.cleaned_data
+    wanted = {name: asked.get(given) or None for name, given in (("agent", "agent"), ("text", "q"), ("after", "after"))}
+    return {"status": asked.get("status", [])} | wanted, asked
+
+
+def facets(chosen: list[str]) -> list[dict[str, Any]]:
+    """Runs by status, ended ones uncounted: an index gives the few that are open, the rest may be millions."""
+    open_ones = [status for status in Status if status not in (Status.DONE, Status.FAILED, Status.CANCELLED)]
+    rows = Run.objects.filter(status__in=open_ones).values_list("status").annotate(Count("id"))
+    counts = dict(rows)
+    order = sorted(Status, key=lambda status: URGENCY.get(status, 9))
+    return [
+        {"status": s.value, "chosen": s.value in chosen, "count": counts.get(s.value, 0) if s in open_ones else None}
+        for s in order
+    ]
+
+
+URGENCY = {Status.NEEDS_RECONCILIATION: 0, Status.AWAITING_APPROVAL: 1, Status.RUNNING: 2, Status.WAITING: 3}
+
+
+@require_GET
+@signed_in(VIEW)
+def run_page(request: HttpRequest, ref: str) -> HttpResponseBase:
+    run = find_run(ref)
+    seq, after = whole(request.GET.get("seq")), whole(request.GET.get("after"))
+    page = Reading(run.id).refresh().page(run, after=after, seq=seq)
+    return render(request, "runs/run.html", run_context(page, seq))
+
+
+def run_context(page: RunPage, seq: int | None) -> dict[str, Any]:
+    chosen = seq if seq is not None and 1 <= seq <= page.last_seq else default_seq(page)
+    return {
+        "section": "runs",
+        "page": page,
+        "run": page.run,
+        "short": short_id(page.run.id),
+        "controls": controls_of(page.run),
+        "chosen": chosen,
+        "entry": entry_page(page.run, page.state, chosen),
+    }
+
+
+def whole(text: str | None) -> int | None:
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 16 else None
+
+
+@require_GET
+@signed_in(VIEW)
+def entry(request: HttpRequest, ref: str, seq: int) -> HttpResponseBase:
+    run = find_run(ref)
+    found = entry_page(run, Reading(run.id).refresh().state, seq)
+    if found is None:
+        raise Http404("There is no such entry.")
+    return render(request, "runs/_entry.html", {"run": run, "short": short_id(run.id), "entry": found})
+
+
+@require_GET
+@signed_in(VIEW)
+def payload(request: HttpRequest, ref: str, seq: int, sha256: str) -> HttpResponseBase:
+    return payload_answer(find_run(ref), seq, sha256)
+
+
+@require_http_methods(GET_OR_POST)
+@signed_in(CONTROL)
+def control(request: HttpRequest, ref: str, verb: str) -> HttpResponseBase:
+    run, act = find_run(ref), CONTROLS[verb]
+    form = ReasonForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        act.command(run_id=run.id, actor=request.user.get_username(), **form.cleaned_data)
+        messages.success(request, f"{act.button}: written to the journal with your name.")
+        return redirect("runs:run", ref=ref)
+    context = {"section": "runs", "run": run, "short": short_id(run.id), "act": act, "form": form}
+    return render(request, "runs/control.html", context, status=422 if request.method == "POST" else 200)
+
+
+@require_http_methods(GET_OR_POST)
+@signed_in(APPROVE)
+def approval(request: HttpRequest, ref: str, seq: int) -> HttpResponseBase:
+    run = find_run(ref)
+    form = ApprovalForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        decide_approval(run_id=run.id, seq=seq, actor=request.user.get_username(), **form.cleaned_data)
+        messages.success(request, "Your decision was written to the journal with your name.")
+        return redirect("runs:run", ref=ref)
+    status = 422 if request.method == "POST" else 200
+    return render(request, "runs/approval.html", intent_context(run, seq) | {"form": form}, status=status)
+
+
+def intent_context(run: Run, seq: int) -> dict[str, Any]:
+    page = Reading(run.id).refresh().page(run)
+    slot = next((slot for slot in page.state.slots.values() if slot.seq == seq and slot.kind == "call"), None)
+    if slot is None:
+        raise Http404("There is no such intent.")
+    return {"section": "runs", "run": run, "short": short_id(run.id), "page": page, "slot": slot}
+
+
+@require_POST
+@signed_in(CONTROL)
+def kill(request: HttpRequest, ref: str) -> HttpResponseBase:
+    run = find_run(ref)
+    name = kill_worker(run=run)
+    messages.warning(request, f"{name} was killed (SIGKILL). Another worker takes over under a new epoch.")
+    return redirect("runs:run", ref=ref)
+
+
+@require_GET
+@signed_in(VIEW)
+def workers(request: HttpRequest) -> HttpResponseBase:
+    recent = timezone.now() - timezone.timedelta(hours=1)  # type: ignore[attr-defined]
+    sessions = WorkerSession.objects.exclude(ended_at__lt=recent).annotate(held=Count("run")).order_by("ended_at", "name")
+    return render(request, "runs/workers.html", {"section": "workers", "sessions": sessions, "now": timezone.now()})

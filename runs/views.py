@@ -6,7 +6,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.db.models import Count
-from django.http import Http404, HttpRequest
+from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -156,3 +156,17 @@ def workers(request: HttpRequest) -> HttpResponseBase:
     recent = timezone.now() - timezone.timedelta(hours=1)  # type: ignore[attr-defined]
     sessions = WorkerSession.objects.exclude(ended_at__lt=recent).annotate(held=Count("run")).order_by("ended_at", "name")
     return render(request, "runs/workers.html", {"section": "workers", "sessions": sessions, "now": timezone.now()})
+
+
+HEADINGS = {404: "Not found", 410: "Too late: it has expired"}
+TOLD = ("actor", "verdict", "at", "run_status", "digest", "candidates")
+
+
+def refused(request: HttpRequest, error: Exception, status: int) -> HttpResponse:
+    """A command said no: in words, with who was first where somebody was."""
+    heading = HEADINGS.get(status, "Your answer was not written" if request.method == "POST" else "Not shown")
+    facts = {name: vars(error)[name] for name in TOLD if vars(error).get(name)}
+    parts = request.path.strip("/").split("/")
+    back = f"/runs/{parts[1]}" if parts[0] == "runs" and len(parts) > 2 else ""
+    context = {"section": "runs", "heading": heading, "said": str(error), "facts": facts, "back": back}
+    return render(request, "refused.html", context, status=status)

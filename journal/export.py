@@ -1,0 +1,35 @@
+"""A journal as lines of JSON, each entry with every byte that its digest and the chain need."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+
+from journal.append import Conn
+from journal.errors import NoSuchRun
+
+_ROWS = """SELECT seq, kind, v, step, settles, epoch, actor, request_id, recorded_at, salt, spot, link, body
+    FROM journal_entry WHERE run_id = %s ORDER BY seq"""
+
+
+def export_run(run_id: UUID, conn: Conn | None = None) -> Iterator[str]:
+    """One line an entry. `body` is its bytes as text (ASCII); salt, spot, link are hex. Raises NoSuchRun."""
+    with (conn or connection).cursor() as cursor:
+        cursor.execute(_ROWS, (run_id,))
+        rows = cursor.fetchall()
+    if not rows:
+        raise NoSuchRun(str(run_id))
+    for row in rows:
+        yield json.dumps(_line(run_id, row))
+
+
+def _line(run_id: UUID, row: Any) -> dict[str, Any]:
+    seq, kind, v, step, settles, epoch, actor, request_id, recorded_at, salt, spot, link, body = row
+    return {
+        "run_id": str(run_id), "seq": seq, "kind": kind, "v": v, "step": step, "settles": settles, "epoch": epoch,
+        "actor": actor, "request_id": request_id, "recorded_at": recorded_at.isoformat(), "salt": bytes(salt).hex(),
+        "spot": bytes(spot).hex(), "link": None if link is None else bytes(link).hex(),
+        "body": bytes(body).decode("latin-1"),
+    }  # fmt: skip

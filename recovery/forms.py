@@ -7,7 +7,12 @@ from typing import Any
 
 from django import forms
 
-VERDICTS = [("probe", "Ask the tool"), ("happened", "It happened"), ("never_happened", "It never happened"), ("abort", "Abort")]
+VERDICTS = [
+    ("probe", "Ask the tool"),
+    ("happened", "It happened"),
+    ("never_happened", "It never happened"),
+    ("abort", "Abort"),
+]
 
 
 class ReconcileForm(forms.Form):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-
 from journal.encoding import tagged
 from journal.entries import Entry, Kind
 from journal.read import read_entries, read_head

@@ -97,8 +97,8 @@ def journal(
 ) -> EntryList:
     """Entries with a seq above `after`, bodies in the journal's own tagged form."""
     found = entries_of(find_run(ref).id, after=after, limit=limit + 1)
-    more = found[limit - 1].seq if len(found) > limit else None
-    return EntryList(items=[answers.entry(e) for e in found[:limit]], next_cursor=more and str(more))
+    following = str(found[limit - 1].seq) if len(found) > limit else None
+    return EntryList(items=[answers.entry(e) for e in found[:limit]], next_cursor=following)
 
 
 @router.get("/runs/{ref}/state", auth=may(VIEW), response={200: StateOut, **problems(404, 409)}, tags=["runs"])
@@ -152,7 +152,7 @@ def approval(request: HttpRequest, ref: str, seq: Seq, given: ApprovalBody) -> R
         run_id=find_run(ref).id,
         seq=seq,
         verdict=given.verdict,
-        digest=given.digest,
+        digest=given.digest or "",
         note=given.note,
         actor=actor_of(request),
     )

@@ -21,7 +21,7 @@ from runs import values
 from runs.models import Run
 from runs.state import RunState, Slot
 
-PREVIEW = 2_000     # bytes
+PREVIEW = 2_000  # bytes
 PROOF = "SELECT salt, link, body FROM journal_entry WHERE run_id = %s AND seq = %s"
 
 

@@ -26,10 +26,10 @@ from runs.queries import list_runs, short_id
 from runs.run_page import Reading, RunPage
 from runs.views import run_filter
 
-LASTS = 300.0       # a stream ends by itself, so that deploys and changed permissions take effect
-LOOKS = 5.0         # a lease lapses without a message: look at the row again this often
+LASTS = 300.0  # a stream ends by itself, so that deploys and changed permissions take effect
+LOOKS = 5.0  # a lease lapses without a message: look at the row again this often
 PINGS = 15.0
-SETTLES = 0.2       # what comes in a burst is drawn once
+SETTLES = 0.2  # what comes in a burst is drawn once
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 # Rendering is ordinary blocking code. Two threads for all streams: their connections stay few.
@@ -88,7 +88,10 @@ def closing(draw: Callable[[], str]) -> str:
 
 def event(partials: dict[str, str], seq: int | None = None) -> str:
     """Server-sent event that swaps each partial over its target."""
-    blocks = [f'<hx-partial hx-target="{target}" hx-swap="outerMorph">{html}</hx-partial>' for target, html in partials.items()]
+    blocks = [
+        f'<hx-partial hx-target="{target}" hx-swap="outerMorph">{html}</hx-partial>'
+        for target, html in partials.items()
+    ]
     lines = "\n".join(blocks).splitlines()
     return ("" if seq is None else f"id: {seq}\n") + "".join(f"data: {line}\n" for line in lines) + "\n"
 
@@ -113,10 +116,10 @@ class RunPicture:
 
     def partials(self, page: RunPage) -> dict[str, str]:
         context = {"page": page, "run": page.run, "short": short_id(page.run.id), "controls": controls_of(page.run)}
-        names = {"#run-head": "_head", "#questions": "_questions"} | ({"#timeline": "_timeline"} if self.follows else {})
-        return {
-            target: render_to_string(f"runs/{name}.html", context, self.request) for target, name in names.items()
-        }
+        names = {"#run-head": "_head", "#questions": "_questions"} | (
+            {"#timeline": "_timeline"} if self.follows else {}
+        )
+        return {target: render_to_string(f"runs/{name}.html", context, self.request) for target, name in names.items()}
 
 
 class ListPicture:
@@ -135,7 +138,9 @@ class ListPicture:
         shown = Run.objects.select_related("release", "session").filter(pk__in=self.rows)
         changed = [run for run in shown if told(run) != self.rows[run.id]]
         self.rows |= {run.id: told(run) for run in changed}
-        partials = {f"#run-{run.id}": render_to_string("runs/_run_row.html", {"run": run}, self.request) for run in changed}
+        partials = {
+            f"#run-{run.id}": render_to_string("runs/_run_row.html", {"run": run}, self.request) for run in changed
+        }
         if not self.announced and any(run.id not in self.rows for run in runs[:1]):
             self.announced = True
             partials["#newer"] = render_to_string("runs/_newer.html", {"newer": True}, self.request)

@@ -19,7 +19,7 @@ from runs.models import ENDED, Run, Status, WorkerSession
 from runs.state import RunState, Slot
 from runs.timeline import Holder, Timeline, timeline
 
-WINDOW = 200        # entries drawn at once
+WINDOW = 200  # entries drawn at once
 QUIET = timedelta(seconds=1)
 
 RELEASED_BY = {
@@ -48,7 +48,12 @@ class Lease:
     @property
     def may_be_killed(self) -> bool:
         """Only in a demo, and only a process of this machine."""
-        return bool(getattr(settings, "HOLDFAST_DEMO", False) and self.live and self.session and self.session.host == socket.gethostname())
+        return bool(
+            getattr(settings, "HOLDFAST_DEMO", False)
+            and self.live
+            and self.session
+            and self.session.host == socket.gethostname()
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +94,11 @@ class RunPage:
     @property
     def outcome(self) -> tuple[str, Any] | None:
         done = self.state.done
-        return next(((name, done[name]) for name in ("result", "error", "cancelled") if name in done), None) if done else None
+        return (
+            next(((name, done[name]) for name in ("result", "error", "cancelled") if name in done), None)
+            if done
+            else None
+        )
 
 
 def lease_of(run: Run, now: datetime) -> Lease:
@@ -141,4 +150,3 @@ def default_seq(page: RunPage) -> int:
     """The entry to show when the address names none: what waits for a person, else the last."""
     questions = page.open_questions
     return questions[0].seq if questions else page.last_seq
-

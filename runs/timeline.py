@@ -11,7 +11,7 @@ from typing import Any
 from journal.entries import Entry, Kind
 from runs.state import MODEL_ACTOR, RunState, Slot
 
-FOLD_SECONDS = 30.0     # a longer wait is folded into a narrow band
+FOLD_SECONDS = 30.0  # a longer wait is folded into a narrow band
 FOLD_PERCENT = 7.0
 TICKS = (0, 18, 36, 54, 72, 90)
 
@@ -85,7 +85,7 @@ class Group:
 class Axis:
     """Time to percent. `folds` are the bands (x, width) of waits that were folded; `ticks` are (x, time)."""
 
-    cuts: list[tuple[float, float]]     # (seconds since the first entry, percent), ascending
+    cuts: list[tuple[float, float]]  # (seconds since the first entry, percent), ascending
     start: datetime
     folds: list[tuple[float, float]]
     ticks: list[tuple[float, datetime]]

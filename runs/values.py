@@ -12,8 +12,8 @@ from uuid import UUID
 
 from journal.encoding import Pointer, Unencodable
 
-NODES = 5_000      # a body is at most a few dozen KiB; this only bounds a page made of one-byte values
-DEPTH = 60         # templates recurse
+NODES = 5_000  # a body is at most a few dozen KiB; this only bounds a page made of one-byte values
+DEPTH = 60  # templates recurse
 
 # Control characters but tab and newline, lone surrogates, invisible and direction-changing characters.
 AWKWARD = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ud800-\udfff\ufeff]")

@@ -154,7 +154,9 @@ def kill(request: HttpRequest, ref: str) -> HttpResponseBase:
 @signed_in(VIEW)
 def workers(request: HttpRequest) -> HttpResponseBase:
     recent = timezone.now() - timezone.timedelta(hours=1)  # type: ignore[attr-defined]
-    sessions = WorkerSession.objects.exclude(ended_at__lt=recent).annotate(held=Count("run")).order_by("ended_at", "name")
+    sessions = (
+        WorkerSession.objects.exclude(ended_at__lt=recent).annotate(held=Count("run")).order_by("ended_at", "name")
+    )
     return render(request, "runs/workers.html", {"section": "workers", "sessions": sessions, "now": timezone.now()})
 
 

@@ -38,7 +38,9 @@ EFFECTS = {"read": "Read", "keyed": "Keyed", "probed": "Asked by key", "unkeyed"
 
 @register.simple_tag
 def icon(name: str) -> SafeString:
-    return format_html('<svg class="i i-{}" aria-hidden="true"><use href="{}#i-{}"></use></svg>', name, static("icons.svg"), name)
+    return format_html(
+        '<svg class="i i-{}" aria-hidden="true"><use href="{}#i-{}"></use></svg>', name, static("icons.svg"), name
+    )
 
 
 @register.simple_tag
@@ -50,12 +52,16 @@ def status_badge(status: str, size: str = "") -> SafeString:
 @register.simple_tag
 def mark(glyph: str, word: str, size: str = "") -> SafeString:
     """A glyph, a word and a hue: never colour alone."""
-    return format_html('<span class="status" data-s="{}" data-size="{}">{}{}</span>', glyph, size, icon(f"s-{glyph}"), word)
+    return format_html(
+        '<span class="status" data-s="{}" data-size="{}">{}{}</span>', glyph, size, icon(f"s-{glyph}"), word
+    )
 
 
 @register.simple_tag
 def effect_tag(effect: str) -> SafeString:
-    return format_html('<span class="tag" data-effect="{}">{}{}</span>', effect, icon(f"e-{effect}"), EFFECTS.get(effect, effect))
+    return format_html(
+        '<span class="tag" data-effect="{}">{}{}</span>', effect, icon(f"e-{effect}"), EFFECTS.get(effect, effect)
+    )
 
 
 @register.simple_tag
@@ -90,7 +96,9 @@ def clock(at: datetime | None) -> SafeString | str:
         return "never"
     at = at.astimezone(UTC)
     text = f"{at:%H:%M:%S}" if at.date() == timezone.now().date() else f"{at:%Y-%m-%d %H:%M:%S}"
-    return format_html('<time datetime="{}" title="{} UTC">{}</time>', at.isoformat(), f"{at:%Y-%m-%d %H:%M:%S.%f}", text)
+    return format_html(
+        '<time datetime="{}" title="{} UTC">{}</time>', at.isoformat(), f"{at:%Y-%m-%d %H:%M:%S.%f}", text
+    )
 
 
 @register.filter

@@ -1,0 +1,37 @@
+"""What the recovery room refuses. The docstring is the message; config/errors.py has the HTTP status."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+
+class RecoveryError(Exception):
+    """Refused."""
+
+    def __init__(self, detail: str = "") -> None:
+        self.detail = detail
+        super().__init__(detail)
+
+    def __str__(self) -> str:
+        said = (type(self).__doc__ or "").strip().splitlines()[0]
+        return f"{said} {self.detail}".strip()
+
+
+class NotInDoubt(RecoveryError):
+    """This intent is not in doubt: nobody has to say what happened."""
+
+
+class AlreadyReconciled(RecoveryError):
+    """Somebody settled this first; your answer was not written."""
+
+    def __init__(self, actor: str, verdict: str, at: datetime) -> None:
+        super().__init__(f"{actor}: {verdict}, at {at:%Y-%m-%d %H:%M:%S} UTC.")
+        self.actor, self.verdict, self.at = actor, verdict, at
+
+
+class EvidenceMissing(RecoveryError):
+    """Say how you know: the evidence is written to the journal beside your name."""
+
+
+class CannotProbe(RecoveryError):
+    """This tool cannot be asked by key: say yourself what happened."""

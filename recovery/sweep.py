@@ -1,0 +1,171 @@
+"""The sweep: finds runs that nobody drives and sends them to a worker. It re-queues, it never executes.
+
+Any number of sweepers may run; each statement takes what no other holds. A sweeper ends sessions for expiry only after a
+whole lease of unbroken contact with the same server, so that an outage of the database robs nobody.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import psycopg
+
+from journal.partitions import ensure_partitions
+
+log = logging.getLogger("holdfast.sweep")
+
+GRACE = 1.0
+PARTITIONS_EVERY = 3600.0
+BATCH = 500
+
+SERVER = """
+SELECT (pg_control_system()).system_identifier, (pg_control_checkpoint()).timeline_id, pg_postmaster_start_time()
+"""
+END_EXPIRED = """
+UPDATE runs_workersession SET ended_at = clock_timestamp(), end_reason = 'lease ran out'
+WHERE id IN (SELECT id FROM runs_workersession WHERE ended_at IS NULL
+             AND expires_at + make_interval(secs => %(grace)s) < clock_timestamp() FOR UPDATE SKIP LOCKED)
+RETURNING name, id
+"""
+# Runs that should move and that no live session drives: orphans of ended sessions, due ones, queued ones that no message
+# reached. Each message spaces the next: lease/5 doubled up to a minute.
+WAITING = """
+SELECT r.id, r.release_id, r.status,
+       EXISTS (SELECT FROM runs_workersession w WHERE w.ended_at IS NULL AND w.draining_at IS NULL
+               AND w.serves @> ARRAY[r.release_id]) AS served
+  FROM runs_run r LEFT JOIN runs_workersession s ON s.id = r.session_id
+ WHERE (r.session_id IS NOT NULL AND s.ended_at IS NOT NULL
+        OR r.session_id IS NULL AND (r.status IN ('queued', 'waiting_for_version', 'running') OR r.wake_at <= clock_timestamp()))
+   AND r.status NOT IN ('done', 'failed', 'cancelled')
+   AND (r.dispatched_at IS NULL AND (r.status <> 'queued' OR r.since < clock_timestamp() - make_interval(secs => %(young)s))
+        OR r.dispatched_at < clock_timestamp() - make_interval(secs => least(60, %(young)s * 2 ^ least(r.dispatches, 10))))
+ ORDER BY r.id LIMIT %(batch)s
+"""
+GATED = "SELECT scope FROM runs_gate WHERE lifted_at IS NULL"
+HELD_BY_GATE = "SELECT id, release_id FROM runs_run WHERE status = 'held' AND reason LIKE 'gate %%' LIMIT %(batch)s"
+# Head first, then the row, and only if nothing has happened to it meanwhile.
+NOTE_SENT = """
+WITH head AS (SELECT run_id FROM journal_head WHERE run_id = %(run)s FOR NO KEY UPDATE SKIP LOCKED)
+UPDATE runs_run r SET dispatched_at = clock_timestamp(), dispatches = r.dispatches + 1,
+       status = CASE WHEN r.session_id IS NULL THEN 'queued' ELSE r.status END,
+       since = CASE WHEN r.session_id IS NULL AND r.status <> 'queued' THEN clock_timestamp() ELSE r.since END
+  FROM head WHERE r.id = head.run_id AND r.status = %(status)s AND r.session_id IS NOT DISTINCT FROM
+       (SELECT session_id FROM runs_run WHERE id = %(run)s)
+RETURNING r.id
+"""
+STRANDED = """
+WITH head AS (SELECT run_id FROM journal_head WHERE run_id = %(run)s FOR NO KEY UPDATE SKIP LOCKED)
+UPDATE runs_run r SET status = 'waiting_for_version', since = clock_timestamp(),
+       dispatched_at = NULL, dispatches = 0,
+       reason = 'waits for a worker that serves ' || (SELECT agent || '@' || version FROM runs_release WHERE id = r.release_id)
+  FROM head WHERE r.id = head.run_id AND r.status = %(status)s AND r.status <> 'waiting_for_version'
+"""
+NEXT_DUE = "SELECT extract(epoch FROM min(wake_at) - clock_timestamp())::float8 FROM runs_run WHERE wake_at IS NOT NULL"
+
+Dispatch = Callable[[UUID, str], bool]
+
+
+@dataclass(slots=True)
+class Sweep:
+    """One sweeper. `lease` and `every` in seconds; `dispatch` sends a message and says whether the broker took it."""
+
+    dsn: str
+    lease: float
+    every: float
+    dispatch: Dispatch
+    stopping: threading.Event = field(default_factory=threading.Event)
+    _conn: psycopg.Connection[Any] | None = None
+    _server: Any = None
+    _contact_since: float = 0.0
+    _partitions_at: float = float("-inf")
+
+    def run(self) -> None:
+        """Until `stopping` is set. A lost database is waited for."""
+        while not self.stopping.is_set():
+            try:
+                self.once()
+                pause = self.pause()
+            except psycopg.Error as error:
+                log.warning("the database does not answer: %s", error)
+                self._lose_contact()
+                pause = min(1.0, self.every)
+            self._wait(pause)
+        if self._conn is not None:
+            self._conn.close()
+
+    def once(self) -> int:
+        """One round; how many messages went out."""
+        conn = self._connected()
+        self._keep_contact(conn)
+        if time.monotonic() - self._contact_since >= self.lease:
+            for name, session in conn.execute(END_EXPIRED, {"grace": GRACE}).fetchall():
+                log.warning("session %s of %s ended: its lease ran out", session, name)
+        if time.monotonic() - self._partitions_at > PARTITIONS_EVERY:
+            ensure_partitions(conn)
+            self._partitions_at = time.monotonic()
+        return self._send_waiting(conn)
+
+    def _send_waiting(self, conn: psycopg.Connection[Any]) -> int:
+        gates = {scope for (scope,) in conn.execute(GATED).fetchall()}
+        if "all" in gates:
+            return 0
+        if not gates:
+            self._lift_gated(conn)
+        sent = 0
+        given = {"young": min(self.every, self.lease / 5), "batch": BATCH}
+        for run_id, release_id, status, served in conn.execute(WAITING, given).fetchall():
+            if not served:
+                conn.execute(STRANDED, {"run": run_id, "status": status})
+            elif conn.execute(NOTE_SENT, {"run": run_id, "status": status}).fetchone() is not None:
+                sent += self.dispatch(run_id, release_id)
+        return sent
+
+    def _lift_gated(self, conn: psycopg.Connection[Any]) -> None:
+        for run_id, release_id in conn.execute(HELD_BY_GATE, {"batch": BATCH}).fetchall():
+            if conn.execute(NOTE_SENT, {"run": run_id, "status": "held"}).fetchone() is not None:
+                self.dispatch(run_id, release_id)
+
+    def pause(self) -> float:
+        """Seconds to the next round: the next due time, at most `every`."""
+        row = self._connected().execute(NEXT_DUE).fetchone()
+        due = row[0] if row and row[0] is not None else self.every
+        return float(min(max(due, 0.05), self.every))
+
+    def _wait(self, seconds: float) -> None:
+        """Until then, or until the supervisor says that a session ended."""
+        deadline = time.monotonic() + seconds
+        while not self.stopping.is_set() and (left := deadline - time.monotonic()) > 0:
+            if self._conn is None:
+                self.stopping.wait(left)
+                continue
+            try:
+                for _ in self._conn.notifies(timeout=min(left, 0.5), stop_after=1):
+                    return
+            except psycopg.Error:
+                self._lose_contact()
+
+    # -- contact ----------------------------------------------------------------------------------------------------
+
+    def _connected(self) -> psycopg.Connection[Any]:
+        if self._conn is None or self._conn.closed:
+            options = "-c lock_timeout=1000 -c statement_timeout=20000"
+            self._conn = psycopg.connect(self.dsn, autocommit=True, options=options, application_name="holdfast sweep")
+            self._conn.execute("LISTEN holdfast_sweep")
+            self._server = None
+        return self._conn
+
+    def _keep_contact(self, conn: psycopg.Connection[Any]) -> None:
+        server = conn.execute(SERVER).fetchone()
+        if server != self._server:
+            self._server, self._contact_since = server, time.monotonic()
+
+    def _lose_contact(self) -> None:
+        if self._conn is not None:
+            self._conn.close()
+        self._conn, self._server = None, None

@@ -1,0 +1,92 @@
+"""Agents: a name, a version, tools, and what decides the next move."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import sys
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from journal.encoding import canonical
+from runs.moves import Move
+from runs.tools import Tool
+
+if TYPE_CHECKING:
+    from runs.state import RunView
+
+Flow = Callable[["RunView"], Generator[Any, Any, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionModel:
+    """The model slot filled by a function: `ask(state) -> (moves, usage)`. Its answers are journaled before use."""
+
+    ask: Callable[[RunView], tuple[Move | list[Move], dict[str, Any]]]
+    model: str = "function"
+    timeout: float = 60.0
+
+
+Decider = Callable[["RunView"], Any] | FunctionModel
+
+
+@dataclass(eq=False)
+class Agent:
+    """`decide(state) -> Move | [Move]` is pure, and is called when no intent is unsettled; or it is a FunctionModel."""
+
+    name: str
+    version: str
+    tools: Iterable[Tool] = ()
+    decide: Decider | None = None
+    flow: Flow | None = None
+
+    def __post_init__(self) -> None:
+        if (self.decide is None) == (self.flow is None):
+            raise ValueError(f"agent {self.name}: give decide=, or declare a generator with @flow")
+        for word, value in (("name", self.name), ("version", self.version)):
+            if not value or not isinstance(value, str) or any(c in value for c in "@,: \n"):
+                raise ValueError(f"agent {self.name!r}: its {word} is a text without spaces, '@', ':' and ','")
+        self.toolbox = {t.name: t for t in self.tools}
+        if len(self.toolbox) != len(list(self.tools)):
+            raise ValueError(f"agent {self.name}: two of its tools have the same name")
+
+    @cached_property
+    def content(self) -> dict[str, Any]:
+        """The whole contract that runs are pinned to."""
+        slot = self.decide if isinstance(self.decide, FunctionModel) else None
+        return {
+            "agent": self.name,
+            "version": self.version,
+            "driver": "flow" if self.flow else "model" if slot else "decide",
+            "model": {"name": slot.model, "timeout": slot.timeout} if slot else None,
+            "tools": [t.contract for _, t in sorted(self.toolbox.items())],
+        }
+
+    @cached_property
+    def release_id(self) -> str:
+        return hashlib.sha256(canonical(self.content)).hexdigest()
+
+    @cached_property
+    def code_digest(self) -> str:
+        """SHA-256 of the source files of the modules that define the agent and its tools."""
+        slot = self.decide.ask if isinstance(self.decide, FunctionModel) else self.decide
+        functions = [self.flow or slot, *(t.function for _, t in sorted(self.toolbox.items()))]
+        files = {inspect.getsourcefile(sys.modules[f.__module__]) or "" for f in functions if f is not None}
+        digest = hashlib.sha256()
+        for file in sorted(files):
+            digest.update(hashlib.sha256(Path(file).read_bytes()).digest())
+        return digest.hexdigest()
+
+
+def flow(*, name: str, version: str, tools: Iterable[Tool] = ()) -> Callable[[Flow], Agent]:
+    """Declare a generator as an agent. It is replayed from the journal: a yield unlike the recorded is a divergence."""
+
+    def declare(function: Flow) -> Agent:
+        if not inspect.isgeneratorfunction(function):
+            raise ValueError(f"flow {name}: it has to yield its calls (it is not a generator function)")
+        return Agent(name, version, tuple(tools), flow=function)
+
+    return declare

@@ -1,0 +1,94 @@
+"""Calls: a tool, a probe or a model function runs in a thread of its own, and its timeout is ours."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+from typing import Any, Protocol
+
+ABANDONED_LIMIT = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    error: BaseException
+
+
+Ended = Returned | Raised
+
+
+class Job(Protocol):
+    """One call under way. `run` does it; `ended` hears of it, in the call's own thread."""
+
+    def run(self) -> Any: ...
+
+    def ended(self, how: Ended) -> None: ...
+
+
+@dataclass(slots=True)
+class CallPool:
+    """Threads made when needed and kept when idle. A call that outlives its timeout keeps its thread: it is abandoned."""
+
+    most: int = 256
+    abandoned: int = 0
+    on_too_many: Callable[[], None] = lambda: None
+    _jobs: SimpleQueue[Job | None] = field(default_factory=SimpleQueue)
+    _idle: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    _threads: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def start(self, job: Job) -> None:
+        if not self._idle.acquire(blocking=False):
+            with self._lock:
+                grow = self._threads < self.most
+                self._threads += grow
+            if grow:
+                threading.Thread(target=self._work, name=f"call-{self._threads}", daemon=True).start()
+        self._jobs.put(job)
+
+    def _work(self) -> None:
+        while True:
+            job = self._jobs.get()
+            if job is None:
+                return
+            try:
+                how: Ended = Returned(finish(job.run()))
+            except BaseException as error:
+                how = Raised(error)
+            self._idle.release()
+            job.ended(how)
+
+    def abandon(self) -> None:
+        with self._lock:
+            self.abandoned += 1
+            too_many = self.abandoned >= ABANDONED_LIMIT
+        if too_many:
+            self.on_too_many()
+
+    def came_back(self) -> None:
+        with self._lock:
+            self.abandoned -= 1
+
+
+def finish(value: Any) -> Any:
+    """An async tool's coroutine is run to its end here."""
+    return asyncio.run(value) if inspect.iscoroutine(value) else value
+
+
+def drain(queue: SimpleQueue[Any]) -> list[Any]:
+    """Everything that is in the queue now."""
+    found = []
+    while True:
+        try:
+            found.append(queue.get_nowait())
+        except Empty:
+            return found

@@ -1,0 +1,450 @@
+"""The loop of one run on one worker: append intent -> perform effect -> append observation, until it ends, parks or is lost.
+
+The order is the safety argument:
+1. Nothing is sent before its TOOL_CALL or ATTEMPT is committed under the current epoch (`commit` answers True).
+2. The lease is looked at again just before each effect (`Flight.run`).
+3. An outcome is committed before anything is decided outside this append: it rides with the next decision, or goes alone.
+4. A refused decision is made again from the entries that refused it; its outcome is kept.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from journal.committer import Append
+from journal.crash import crash_point
+from journal.entries import STEERING, Draft, Entry, Kind
+from runs import drafts
+from runs.calls import Ended, Raised, drain
+from runs.claims import CRASH_LIMIT, Claim, Lost
+from runs.digests import approval_digest
+from runs.drivers import Diverged, Driver, ModelRequest, driver_for
+from runs.moves import Fail, Finish, Move
+from runs.performing import (
+    MODEL_RETRY,
+    MODEL_STEP,
+    Flight,
+    LeaseLapsed,
+    TimedOut,
+    answer_of,
+    describe,
+    finding_of,
+    outcome_of,
+    stored,
+)
+from runs.projections import Park, open_intents
+from runs.rules import Act, Ask, AwaitPerson, Fire, Moment, RequestApproval, Send, WaitUntil, Withdraw, next_act
+from runs.state import MODEL_ACTOR, RunState, RunView, Slot, fold
+from runs.tools import ToolContext
+
+if TYPE_CHECKING:
+    from runs.agents import Agent
+    from runs.worker import Worker
+
+log = logging.getLogger("holdfast.engine")
+
+SLICE_SECONDS = 60.0
+SLICE_STEPS = 200
+STEERED = object()
+POINTS = {
+    Kind.TOOL_CALL: "intent", Kind.ATTEMPT: "attempt", Kind.OBS: "outcome", Kind.ERROR: "outcome", Kind.PLAN: "plan",
+    Kind.APPROVAL: "approval", Kind.RECONCILE: "finding", Kind.TIMER: "timer", Kind.CONTROL: "control", Kind.DONE: "done",
+}  # fmt: skip
+
+
+class Slice:
+    """What one task does for a run."""
+
+    def __init__(self, worker: Worker, claim: Claim, agent: Agent) -> None:
+        self.worker, self.claim, self.agent = worker, claim, agent
+        self.run_id: UUID = claim.run_id
+        self.inbox: SimpleQueue[Any] = SimpleQueue()
+        self.flying: dict[int, Flight] = {}
+        self.pending: list[Draft] = []  # applied to the state, not committed yet
+        self.number = 0
+        self.seen = 0
+        self.parked: Park | None = None
+        self.began = time.monotonic()
+        self.first_step = 0
+        self.progressed = False
+        self.absent: set[int] = set()  # steps that a probe did not find: they may be sent
+        self.state: RunState
+        self.driver: Driver
+
+    # -- the loop ---------------------------------------------------------------------------------------------------
+
+    def drive(self) -> Park | None:
+        """Returns how the run was let go; None if it was lost."""
+        try:
+            self.open()
+            while self.parked is None:
+                self.turn()
+            return self.parked
+        except Lost:
+            self.leave()
+            return None
+
+    def open(self) -> None:
+        """Read, note a take-over, and decide again what is recorded, before any effect."""
+        entries = self.read()
+        self.first_step = self.state.next_step
+        if self.claim.took_over:
+            text = {"text": "taken over", "epoch": self.claim.epoch, "session": str(self.worker.session.id)}
+            self.add(Draft(Kind.NOTE, text, actor=drafts.SYSTEM))
+        if self.claim.crashes >= CRASH_LIMIT and self.state.quarantined is None:
+            why = f"its worker died {self.claim.crashes} times with no progress between"
+            self.commit([drafts.control("quarantine", why)], Park("quarantined", why))
+            return
+        try:
+            self.driver.check(self.state, entries)
+        except Diverged as error:
+            self.diverge(error)
+        else:
+            self.adopt()
+
+    def turn(self) -> None:
+        stop = self.stop()
+        if stop is not None:
+            self.land() if self.flying else self.let_go(stop)
+        elif MODEL_STEP in self.flying:
+            self.land()
+        elif self.state.open:
+            self.settle()
+        elif self.state.cancel is not None:
+            self.commit([Draft(Kind.DONE, {"cancelled": self.state.cancel.reason}, decision=True)], Park("cancelled"))
+        else:
+            self.decide()
+
+    def stop(self) -> Park | None:
+        """Why no new attempt may begin, and as what the run is let go then."""
+        state, worker = self.state, self.worker
+        if state.quarantined is not None and state.cancel is None:
+            return Park("quarantined", state.quarantined.reason)
+        if state.diverged is not None and state.cancel is None:
+            return Park("held", f"diverged: {state.diverged.reason}")
+        if state.held is not None and state.cancel is None:
+            return Park("held", f"held by {state.held.actor}: {state.held.reason}")
+        if worker.draining:
+            return Park("queued", "its worker is draining")
+        if (gate := worker.gate_for(self.agent, state)) is not None:
+            return Park("held", f"gate {gate}")
+        if time.monotonic() - self.began > SLICE_SECONDS or state.next_step - self.first_step > SLICE_STEPS:
+            return Park("queued", "its slice is over")
+        return None
+
+    # -- unsettled steps --------------------------------------------------------------------------------------------
+
+    def acts(self) -> dict[int, Act]:
+        """The rules' word on each unsettled step that is not under way."""
+        moment = Moment(self.worker.session.now(), self.claim.taken_over_at, self.state.cancel is not None)
+        found: dict[int, Act] = {}
+        for step, slot in self.state.open.items():
+            if step in self.flying:
+                continue
+            tool = self.agent.toolbox.get(slot.tool) if slot.kind == "call" else None
+            digest = approval_digest(tool, slot.args, self.run_id, step) if tool and slot.gate == "approval" else ""
+            found[step] = next_act(slot, tool, digest, moment, absent=step in self.absent)
+        return found
+
+    def settle(self) -> None:
+        acts = self.acts()
+        room = drafts.SIBLINGS_AT_ONCE - len(self.flying)
+        ready = {step: act for step, act in acts.items() if not isinstance(act, (WaitUntil, AwaitPerson))}
+        ready = dict(list(ready.items())[:room])
+        if ready:
+            self.carry_out(ready)
+        elif self.flying:
+            self.land(min((act.at for act in acts.values() if isinstance(act, WaitUntil)), default=None))
+        else:
+            self.let_go(self.park_for(acts))
+
+    def carry_out(self, ready: dict[int, Act]) -> None:
+        written: list[Draft] = []
+        for step, act in ready.items():
+            slot = self.state.slots[step]
+            match act:
+                case Send(source):
+                    written.append(drafts.attempt(step, len(slot.attempts) + 1, source))
+                case Fire():
+                    written.append(Draft(Kind.TIMER, {"verb": "fired"}, step=step, decision=True))
+                case RequestApproval():
+                    tool = self.agent.toolbox[slot.tool]
+                    digest = approval_digest(tool, slot.args, self.run_id, step)
+                    written.append(drafts.request_approval(step, digest))
+                case Withdraw():
+                    body = {"outcome": "cancelled", "error": "the run was cancelled", "source": "worker"}
+                    written.append(drafts.observation(step, body))
+        if written and not self.commit(written):
+            return
+        for step, act in ready.items():
+            if isinstance(act, Send):
+                self.absent.discard(step)
+                self.launch(self.state.slots[step])
+            elif isinstance(act, Ask):
+                self.launch(self.state.slots[step], probing=True)
+
+    def park_for(self, acts: dict[int, Act]) -> Park:
+        """Needs a person before needs an approval before waits; a waiting sibling's time is kept either way."""
+        people = [act for act in acts.values() if isinstance(act, AwaitPerson)]
+        people.sort(key=lambda act: act.status != "needs_reconciliation")
+        due = sorted((act for act in acts.values() if isinstance(act, WaitUntil)), key=lambda act: act.at)
+        wake = due[0].at if due else 0.0
+        if people:
+            return Park(people[0].status, "; ".join(act.why for act in people), wake, open_intents(self.state))
+        at = datetime.fromtimestamp(wake, UTC).strftime("%H:%M:%S UTC")
+        return Park("waiting", f"{due[0].why} at {at}", wake, open_intents(self.state))
+
+    # -- decisions --------------------------------------------------------------------------------------------------
+
+    def decide(self) -> None:
+        try:
+            moves = self.driver.decide(self.state)
+        except Diverged as error:
+            return self.diverge(error)
+        except Exception as error:
+            log.warning("run %s: agent %s raised", self.run_id, self.agent.name, exc_info=True)
+            body = {"error": {"reason": f"the agent's code raised {describe(error)}"}}
+            self.commit([Draft(Kind.DONE, body, decision=True)], Park("failed", body["error"]["reason"]))
+            return None
+        if isinstance(moves, ModelRequest):
+            return self.ask_model(moves)
+        return self.write(moves)
+
+    def write(self, moves: Sequence[Move]) -> None:
+        last = moves[-1]
+        if isinstance(last, (Finish, Fail)):
+            failed = isinstance(last, Fail)
+            self.commit([drafts.ending(last)], Park("failed", last.reason) if isinstance(last, Fail) else Park("done"))
+            assert failed or isinstance(last, Finish)
+            return
+        made = [] if self.state.pending_moves else [drafts.decision(self.seen, moves)]
+        first = self.state.next_step
+        now = datetime.fromtimestamp(self.worker.session.now(), UTC)
+        made += drafts.steps(self.agent, self.run_id, first, moves, now)
+        waits = not any(
+            draft.kind == Kind.TOOL_CALL and draft.body["gate"] in (None, "siblings", "invalid") for draft in made
+        )
+        if not self.commit(made, parks=waits) or self.parked is not None:
+            return
+        for step in range(first, first + len(moves)):
+            slot = self.state.slots[step]
+            if slot.kind == "call" and slot.gate is None and not slot.settled:
+                self.launch(slot)
+
+    def ask_model(self, request: ModelRequest) -> None:
+        """OBS(n) + ATTEMPT -> request -> PLAN. What was asked and not answered is asked again, under a new ATTEMPT."""
+        attempts = self.state.model_attempts
+        last = attempts[-1] if attempts else None
+        if last is not None and last.error is not None:
+            if len(attempts) >= MODEL_RETRY.attempts:
+                reason = f"the model did not answer in {len(attempts)} attempts: {last.error}"
+                self.commit([drafts.ending(Fail(reason))], Park("failed", reason))
+                return
+            if last.due is not None and last.due > self.worker.session.now():
+                self.let_go(self.park_for({MODEL_STEP: WaitUntil(last.due, "the model is asked again")}))
+                return
+        if self.commit([drafts.attempt(None, len(attempts) + 1, "model")]):
+            deadline = time.monotonic() + request.model.timeout
+            flight = Flight(self.worker, self.run_id, None, None, self.claim.epoch, deadline, self.inbox)
+            flight.model, flight.view = request.model, RunView(self.state)
+            self.take_off(flight)
+
+    def diverge(self, error: Diverged) -> None:
+        reason = f"entry {error.seq}: the code decides otherwise than the journal says"
+        more = {"seq": error.seq, "recorded": error.recorded, "attempted": error.attempted}
+        self.commit([drafts.control("diverged", reason, **more)], Park("held", f"diverged: {reason}"))
+
+    def adopt(self) -> None:
+        """A late success of a fenced worker settles its intent, if nobody has."""
+        doubtful = [slot for slot in self.state.unsettled() if slot.in_doubt]
+        for slot, body, mark in self.worker.late_successes(self.run_id, doubtful):
+            found = Draft(
+                Kind.RECONCILE, {"verdict": "happened", "evidence": mark}, step=slot.step, actor=drafts.SYSTEM
+            )
+            late = drafts.observation(slot.step, {**body, "source": "late"})
+            if self.commit([found, late]):
+                self.worker.mark_adopted(mark["evidence"], self.seen)
+
+    # -- calls ------------------------------------------------------------------------------------------------------
+
+    def launch(self, slot: Slot, probing: bool = False) -> None:
+        tool = self.agent.toolbox[slot.tool]
+        deadline = time.monotonic() + tool.timeout
+        flight = Flight(self.worker, self.run_id, slot, tool, self.claim.epoch, deadline, self.inbox, probing=probing)
+        flight.ctx = ToolContext(
+            slot.key, self.run_id, slot.step, len(slot.attempts), time.time() + tool.timeout, flight.cancelled
+        )
+        self.take_off(flight)
+
+    def take_off(self, flight: Flight) -> None:
+        self.flying[flight.step] = flight
+        self.worker.calls.start(flight)
+
+    def land(self, until: float | None = None) -> None:
+        """Wait for the next thing to happen: an outcome, a timeout, a steering entry, or the time `until` (POSIX)."""
+        deadline = min(flight.deadline for flight in self.flying.values())
+        if until is not None:
+            deadline = min(deadline, time.monotonic() + until - self.worker.session.now())
+        try:
+            happened = [self.inbox.get(timeout=max(0.0, deadline - time.monotonic())), *drain(self.inbox)]
+        except Empty:
+            happened = [(f, Raised(TimedOut())) for f in self.flying.values() if f.deadline <= time.monotonic()]
+            for flight, _ in happened:
+                flight.left = True
+                self.worker.calls.abandon()
+        for item in happened:
+            if item is not STEERED and self.flying.get(item[0].step) is item[0]:
+                del self.flying[item[0].step]
+                self.note_end(*item)
+        if self.pending and (self.flying or STEERED in happened):
+            self.commit([])
+        elif STEERED in happened:
+            self.read()
+        if self.state.cancel is not None:
+            for flight in self.flying.values():
+                flight.cancelled.asked = True
+
+    def note_end(self, flight: Flight, how: Ended) -> None:
+        if isinstance(how, Raised) and isinstance(how.error, LeaseLapsed):
+            raise Lost
+        if isinstance(how, Raised) and not isinstance(how.error, (Exception, SystemExit, KeyboardInterrupt)):
+            raise how.error
+        now = self.worker.session.now()
+        if flight.model is not None:
+            self.add(answer_of(flight, how, self.state, self.seen, now))
+        elif flight.probing:
+            found = finding_of(flight, how)
+            if not found:
+                self.absent.add(flight.step)
+            for draft in found:
+                self.add(draft)
+        elif flight.slot is not None and not self.state.slots[flight.step].settled:
+            self.add(outcome_of(flight, how, now))
+
+    def leave(self) -> None:
+        """Lost: outcomes that were not written go to the evidence; what still flies goes there when it ends."""
+        for flight in self.flying.values():
+            flight.left = True
+            self.worker.calls.abandon()
+        for draft in self.pending:
+            if draft.step is not None and not draft.decision:
+                self.worker.keep_evidence(self.run_id, self.claim.epoch, draft)
+        for item in drain(self.inbox):
+            if item is not STEERED:
+                item[0].ended(item[1])
+
+    # -- the journal ------------------------------------------------------------------------------------------------
+
+    def read(self) -> list[Entry]:
+        """The state anew, from the journal; the driver with it."""
+        entries = self.worker.read(self.run_id)
+        self.state = fold(self.run_id, entries)
+        self.driver = driver_for(self.agent, self.state)
+        self.seen = self.state.seq
+        return entries
+
+    def add(self, draft: Draft) -> None:
+        """Apply a draft to the state and keep it for the next append."""
+        draft, more = stored(self.worker, self.run_id, draft)
+        for each in (draft, *more):
+            self.pending.append(each)
+            self.apply(each)
+
+    def apply(self, draft: Draft) -> None:
+        """As it will read back. Seq and time are a guess until the append is answered."""
+        at = datetime.fromtimestamp(self.worker.session.now(), UTC)
+        body = self.worker.store.resolve(drafts.copied(draft.body))
+        entry = Entry(
+            self.run_id,
+            self.state.seq + 1,
+            draft.kind,
+            draft.v,
+            draft.step,
+            draft.settles,
+            self.claim.epoch,
+            draft.actor,
+            at,
+            body,
+        )
+        self.state.apply(entry)
+
+    def commit(self, made: Sequence[Draft], park: Park | None = None, parks: bool = False) -> bool:
+        """Append what is pending and `made`. True: written whole. False: the state was read anew, look again.
+
+        `park`: let the run go with it. `parks`: let it go if nothing is left to do but wait.
+        """
+        for draft in made:
+            self.add(draft)
+        if parks and not self.flying:
+            acts = self.acts()
+            if all(isinstance(act, (WaitUntil, AwaitPerson)) for act in acts.values()):
+                park = self.park_for(acts)
+        batch, self.pending = self.pending, []
+        if not batch:
+            return True
+        points = [POINTS[kind] for kind in dict.fromkeys(draft.kind for draft in batch) if kind in POINTS]
+        for point in points:
+            crash_point(f"before-{point}")
+        self.number += 1
+        then = park.as_then() if park else None
+        append = Append(self.run_id, self.claim.epoch, self.number, self.seen, batch, then)
+        answer = self.worker.committer.append(append)
+        for point in points:
+            crash_point(f"after-{point}")
+        match answer.verdict:
+            case "written" | "already":
+                assert answer.first_seq and answer.last_seq and answer.recorded_at
+                self.progressed |= any(d.settles is not None or d.actor == MODEL_ACTOR for d in batch)
+                self.worker.touched(self)
+                return self.written(answer.first_seq, answer.last_seq, answer.recorded_at, park)
+            case "refused":
+                self.read()
+                return False
+            case "settled":
+                self.keep_unsettled(batch)
+                return False
+            case _:
+                self.pending = batch
+                raise Lost
+
+    def written(self, first: int, last: int, at: datetime, park: Park | None) -> bool:
+        if first == self.seen + 1:
+            self.state.times[first - 1 :] = [at] * (last - first + 1)
+            self.seen = self.state.committed_seq = last
+            self.parked = park
+            return True
+        before = self.seen
+        entries = self.read()
+        if not any(entry.kind in STEERING for entry in entries[before : first - 1]):
+            self.parked = park
+        return True
+
+    def keep_unsettled(self, batch: Sequence[Draft]) -> None:
+        """Somebody settled one of these outcomes: ours of that step is evidence, the others are sent again."""
+        self.read()
+        for draft in batch:
+            if draft.settles is not None and not draft.decision:
+                slot = self.state.slots[draft.settles]
+                if slot.settled:
+                    self.worker.keep_evidence(self.run_id, self.claim.epoch, draft)
+                else:
+                    self.add(draft)
+
+    def let_go(self, park: Park) -> None:
+        """At a checkpoint: with the pending outcomes, or with a word to the database alone."""
+        if self.pending:
+            self.commit([], park)
+            return
+        crash_point("before-let-go")
+        if self.worker.let_go(self.run_id, self.claim.epoch, self.seen, park):
+            self.parked = park
+            return
+        if self.worker.epoch_of(self.run_id) != self.claim.epoch:
+            raise Lost
+        self.read()

@@ -1,0 +1,106 @@
+"""What the runs room refuses. The docstring is the message; attributes tell who, what and when. config/errors.py has the HTTP status."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+
+class RunsError(Exception):
+    """Refused."""
+
+    def __init__(self, detail: str = "") -> None:
+        self.detail = detail
+        super().__init__(detail)
+
+    def __str__(self) -> str:
+        said = (type(self).__doc__ or "").strip().splitlines()[0]
+        return f"{said} {self.detail}".strip()
+
+
+class UnknownAgent(RunsError):
+    """No agent of this name is known here."""
+
+
+class UnknownRelease(RunsError):
+    """The agent has no such release."""
+
+
+class BadInput(RunsError):
+    """This cannot be journaled."""
+
+
+class RequestKeyTaken(RunsError):
+    """A run was started under this request key with other content."""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"It is {run_id}.")
+        self.run_id = run_id
+
+
+class RunNotFound(RunsError):
+    """There is no such run."""
+
+
+class RunAmbiguous(RunsError):
+    """This short id names more than one run; use the whole id."""
+
+    def __init__(self, candidates: Sequence[str]) -> None:
+        super().__init__(f"It may be {', '.join(candidates)}.")
+        self.candidates = list(candidates)
+
+
+class RunEnded(RunsError):
+    """The run has ended; its ending never changes."""
+
+    def __init__(self, status: str, at: datetime | None) -> None:
+        super().__init__(f"It is {status}{f' since {at:%Y-%m-%d %H:%M:%S} UTC' if at else ''}.")
+        self.run_status, self.at = status, at
+
+
+class NotHeld(RunsError):
+    """The run is not held: there is nothing to resume."""
+
+
+class NotQuarantined(RunsError):
+    """The run is not quarantined: there is nothing to release."""
+
+
+class ReasonMissing(RunsError):
+    """Give a reason: it is written to the journal beside your name."""
+
+
+class IntentNotFound(RunsError):
+    """The run has no intent at this seq."""
+
+
+class DigestMissing(RunsError):
+    """Send the digest of what you decide on, as the intent shows it."""
+
+
+class DigestMismatch(RunsError):
+    """What would run is not what you saw; look again."""
+
+    def __init__(self, digest: str) -> None:
+        super().__init__(f"Its digest is {digest}.")
+        self.digest = digest
+
+
+class AlreadyDecided(RunsError):
+    """Somebody decided this first; your answer was not written."""
+
+    def __init__(self, actor: str, verdict: str, at: datetime) -> None:
+        super().__init__(f"{actor}: {verdict}, at {at:%Y-%m-%d %H:%M:%S} UTC.")
+        self.actor, self.verdict, self.at = actor, verdict, at
+
+
+class NotAwaitingApproval(RunsError):
+    """This intent does not wait for approval."""
+
+
+class ApprovalExpired(RunsError):
+    """The approval expired before it was decided."""
+
+
+class VerdictUnknown(RunsError):
+    """There is no such verdict."""

@@ -1,0 +1,178 @@
+"""Projections and registers of the runs room. The journal is the truth: a row of `Run` can be rebuilt from its entries.
+
+Nobody changes a run row without holding its journal head (see docs/architecture.md, "Lock order").
+"""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
+from django.db import models
+from django.db.models.functions import Now
+
+
+class Status(models.TextChoices):
+    QUEUED = "queued"
+    RUNNING = "running"
+    AWAITING_APPROVAL = "awaiting_approval"
+    NEEDS_RECONCILIATION = "needs_reconciliation"
+    WAITING = "waiting"
+    WAITING_FOR_VERSION = "waiting_for_version", "Stranded"
+    HELD = "held"
+    QUARANTINED = "quarantined"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+ENDED = (Status.DONE, Status.FAILED, Status.CANCELLED)
+
+
+class Release(models.Model):
+    """One immutable contract of an agent; its id is the SHA-256 of the content, in hexadecimal."""
+
+    id = models.CharField(primary_key=True, max_length=64)
+    agent = models.TextField()
+    version = models.TextField()
+    content = models.JSONField(help_text="Tools with schemas, effect classes and policies; model and settings; prompt.")
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["agent", "version", "id"], name="runs_release_content")]
+        indexes = [models.Index(fields=["agent", "version"], name="runs_release_version")]
+
+    def __str__(self) -> str:
+        return f"{self.agent}@{self.version}"
+
+
+class WorkerSession(models.Model):
+    """A worker process's life: one heartbeat, one lease for all its runs."""
+
+    id = models.UUIDField(primary_key=True)
+    name = models.TextField()
+    host = models.TextField()
+    pid = models.IntegerField()
+    pool = models.TextField()
+    concurrency = models.IntegerField()
+    region = models.TextField(blank=True)
+    serves = ArrayField(models.CharField(max_length=64), help_text="Ids of the releases that it can execute.")
+    codes = models.JSONField(default=dict, help_text="Code digest of each agent, by release id.")
+    started_at = models.DateTimeField(db_default=Now())
+    heartbeat_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    draining_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    end_reason = models.TextField(blank=True)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["expires_at"], name="runs_session_live", condition=models.Q(ended_at__isnull=True)),
+            GinIndex(fields=["serves"], name="runs_session_serves"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.host}:{self.pid})"
+
+
+class Run(models.Model):
+    id = models.UUIDField(primary_key=True)
+    agent = models.TextField()
+    release = models.ForeignKey(Release, models.PROTECT)
+    status = models.CharField(max_length=24, choices=Status, db_default=Status.QUEUED)
+    reason = models.TextField(blank=True, help_text="Why it does not move, and what releases it.")
+    since = models.DateTimeField(db_default=Now(), help_text="When the status last changed.")
+    wake_at = models.DateTimeField(null=True, help_text="When the sweep sends it to a worker by itself.")
+    session = models.ForeignKey(WorkerSession, models.PROTECT, null=True)
+    epoch = models.BigIntegerField(db_default=0)
+    as_of_seq = models.BigIntegerField(
+        db_default=0, help_text="The entry up to which this row is a fold of the journal."
+    )
+    crashes = models.IntegerField(db_default=0, help_text="Crashes at a claim with no progress between them.")
+    crash_seq = models.BigIntegerField(db_default=0, help_text="The journal's end at the last counted crash.")
+    taken_over_at = models.DateTimeField(null=True)
+    dispatched_at = models.DateTimeField(null=True)
+    dispatches = models.IntegerField(db_default=0, help_text="Messages sent since it last moved; spaces the next one.")
+    request_key = models.TextField(null=True)
+    request_digest = models.BinaryField(null=True)
+    labels = models.JSONField(default=dict)
+    intents = models.JSONField(
+        default=list, help_text="Unsettled intents at the last park: seq, step, tool, state, since, deadline."
+    )
+    created_at = models.DateTimeField(db_default=Now())
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        permissions = [
+            ("start_run", "Start runs"),
+            ("control_run", "Cancel, hold, resume and release runs"),
+            ("approve_intent", "Approve or deny intents"),
+            ("reconcile_intent", "Reconcile intents in doubt"),
+            ("administer", "Manage releases, tokens and workers"),
+        ]
+        constraints = [
+            models.UniqueConstraint(fields=["agent", "request_key"], name="runs_run_request_key"),
+            models.CheckConstraint(condition=models.Q(status__in=Status.values), name="runs_run_status"),
+        ]
+        indexes = [
+            models.Index(fields=["status", "-id"], name="runs_run_by_status"),
+            models.Index(fields=["agent", "-id"], name="runs_run_by_agent"),
+            models.Index(fields=["wake_at"], name="runs_run_due", condition=models.Q(wake_at__isnull=False)),
+            models.Index(fields=["session"], name="runs_run_by_session", condition=models.Q(session__isnull=False)),
+            models.Index(fields=["dispatched_at"], name="runs_run_queued", condition=models.Q(status=Status.QUEUED)),
+            models.Index(fields=["id"], name="runs_run_with_intents", condition=~models.Q(intents=[])),
+            GinIndex(fields=["labels"], name="runs_run_labels", opclasses=["jsonb_path_ops"]),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.agent} {self.id}"
+
+
+class Gate(models.Model):
+    """A row that stops dispatch in its scope: `all`, `agent:X`, `release:X@V`, `worker:W`, `region:R`, `tool:T`."""
+
+    scope = models.TextField()
+    reason = models.TextField()
+    actor = models.TextField()
+    created_at = models.DateTimeField(db_default=Now())
+    lifted_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["scope"], condition=models.Q(lifted_at__isnull=True), name="runs_gate_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.scope}: {self.reason}"
+
+
+class Evidence(models.Model):
+    """A refused result: what a fenced worker found out after its run had gone to another epoch."""
+
+    run = models.ForeignKey(Run, models.PROTECT)
+    step = models.IntegerField()
+    epoch = models.BigIntegerField()
+    session = models.ForeignKey(WorkerSession, models.PROTECT, null=True)
+    body = models.BinaryField(help_text="The refused OBS or ERROR body, in the journal's encoding.")
+    outcome = models.CharField(max_length=16)
+    recorded_at = models.DateTimeField(db_default=Now())
+    adopted_seq = models.BigIntegerField(null=True, help_text="The OBS that adopted it.")
+
+    class Meta:
+        indexes = [models.Index(fields=["run", "step"], name="runs_evidence_step")]
+
+    def __str__(self) -> str:
+        return f"{self.run_id}:{self.step} {self.outcome}"
+
+
+class Token(models.Model):
+    """An API token. Only its SHA-256 is kept."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE)
+    digest = models.BinaryField(unique=True)
+    name = models.TextField(blank=True)
+    created_at = models.DateTimeField(db_default=Now())
+    last_used_at = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return f"token of {self.user}"

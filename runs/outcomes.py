@@ -1,0 +1,52 @@
+"""What a tool or a probe can say about an effect. Three values, not two: succeeded, failed, unknown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+class PermanentError(Exception):
+    """Raised by a tool: the effect was surely not done, and trying again is pointless."""
+
+
+class TransientError(Exception):
+    """Raised by a tool: the effect was surely not done, and may be tried again.
+
+    `retry_after`: seconds to wait at least, from the other side's Retry-After.
+    """
+
+    def __init__(self, message: str = "", retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class UnknownOutcome(Exception):
+    """Raised by a tool: nobody can say whether the effect was done."""
+
+
+class CallFailed(Exception):
+    """Raised into a flow whose call did not succeed: `outcome` is failed, denied, expired or cancelled."""
+
+    def __init__(self, tool: str, outcome: str, reason: str, step: int) -> None:
+        super().__init__(f"{tool} {outcome}: {reason}")
+        self.tool, self.outcome, self.reason, self.step = tool, outcome, reason, step
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A probe's answer: the effect was done, with this result."""
+
+    result: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """A probe's answer: the effect was not done, and no request for it is on its way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """A probe's answer: it cannot be said now."""
+
+    why: str = ""

@@ -1,0 +1,73 @@
+"""The agents of this process: those at module level of HOLDFAST_AGENTS."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+
+from django.conf import settings
+
+from runs.agents import Agent
+from runs.errors import UnknownAgent, UnknownRelease
+from runs.models import Release
+
+
+class AgentsUnusable(Exception):
+    """An agent module cannot be used."""
+
+
+@functools.cache
+def agents() -> dict[str, Agent]:
+    """By release id. Raises AgentsUnusable naming the module."""
+    found: dict[str, Agent] = {}
+    named: dict[str, Agent] = {}
+    for name in settings.HOLDFAST_AGENTS:
+        try:
+            module = importlib.import_module(name)
+        except Exception as error:
+            raise AgentsUnusable(f"HOLDFAST_AGENTS names {name}, which cannot be imported: {error}") from error
+        for agent in vars(module).values():
+            if not isinstance(agent, Agent) or found.get(agent.release_id) is agent:
+                continue
+            other = named.setdefault(f"{agent.name}@{agent.version}", agent)
+            if other is not agent:
+                raise AgentsUnusable(f"two agents are named {agent.name}@{agent.version}; the second is in {name}")
+            found[agent.release_id] = agent
+    return found
+
+
+def announce() -> list[Release]:
+    """Record the releases of this process with their full content. Other content under a known version is refused."""
+    for release_id, agent in agents().items():
+        other = Release.objects.filter(agent=agent.name, version=agent.version).exclude(id=release_id).first()
+        if other is not None:
+            raise AgentsUnusable(
+                f"{other} is known with other content (release {other.id[:12]}): give the changed agent a new version"
+            )
+        content = {"agent": agent.name, "version": agent.version, "content": agent.content}
+        Release.objects.get_or_create(id=release_id, defaults=content)
+    return list(Release.objects.filter(id__in=agents()))
+
+
+def release_for(agent: str, version: str | None) -> Release:
+    """The release that a new run of this agent is pinned to: this version, or the newest announced."""
+    known = Release.objects.filter(agent=agent).order_by("-created_at", "-id")
+    if version is not None:
+        wanted = version.removeprefix(f"{agent}@")
+        chosen = known.filter(version=wanted).first() or known.filter(id=version).first()
+        if chosen is None:
+            raise UnknownRelease(f"{agent} has {', '.join(r.version for r in known) or 'none'}, not {wanted}.")
+        return chosen
+    own = next((a for a in agents().values() if a.name == agent), None)
+    if own is not None:
+        announced = known.filter(id=own.release_id).first()
+        if announced is None:
+            announce()
+            announced = known.filter(id=own.release_id).first()
+        if announced is not None:
+            return announced
+    newest = known.first()
+    if newest is None:
+        names = Release.objects.order_by("agent").values_list("agent", flat=True).distinct()
+        raise UnknownAgent(f"{agent!r} is none of {', '.join(names) or 'the agents: none is announced'}.")
+    return newest

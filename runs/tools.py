@@ -1,0 +1,195 @@
+"""Tools: what an agent may call, with the effect class that says how a call in doubt is settled."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import logging
+import random
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+from uuid import UUID
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError, create_model
+
+from journal.encoding import canonical
+from runs.outcomes import Absent, Found, Undecided
+
+Effect = Literal["read", "keyed", "probed", "unkeyed"]
+EFFECTS: tuple[str, ...] = typing.get_args(Effect)
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """How often, and after how many seconds at first, a call that surely did not act is sent again."""
+
+    attempts: int = 5
+    backoff: float = 1.0
+
+    LONGEST = 300.0
+
+    def wait(self, attempt: int, label: str) -> float:
+        """Seconds before attempt `attempt + 1`: doubled each time, with a jitter that `label` alone decides."""
+        spread = random.Random(f"{label}:{attempt}").uniform(0.5, 1.0)
+        return min(self.backoff * 2.0 ** min(attempt - 1, 30), self.LONGEST) * spread
+
+
+class Cancelled:
+    """Whether somebody asked to cancel the run; true for a call that is under way when it happens."""
+
+    __slots__ = ("asked",)
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    def __bool__(self) -> bool:
+        return self.asked
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """What a tool knows of its call. `key` is the same at each attempt; `deadline` is POSIX seconds."""
+
+    key: str
+    run_id: UUID
+    step: int
+    attempt: int
+    deadline: float
+    cancelled: Cancelled
+    scratch: dict[str, Any] = field(default_factory=dict)
+    log: logging.Logger = field(default_factory=lambda: logging.getLogger("holdfast.tool"))
+
+
+Probe = Callable[..., Found | Absent | Undecided]
+
+
+@dataclass(eq=False)
+class Tool:
+    """A function of the world. Made by `@tool`; called by the engine, and by tests directly."""
+
+    function: Callable[..., Any]
+    effect: Effect
+    probe: Probe | None = None
+    approval: bool | Callable[[dict[str, Any]], bool] = False
+    timeout: float = 60.0
+    max_in_flight: float = 60.0
+    key_ttl: float = 86_400.0
+    retry: Retry = Retry()
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        self.name = self.name or self.function.__name__
+        if self.effect not in EFFECTS:
+            raise ValueError(f"tool {self.name}: effect is one of {', '.join(EFFECTS)}, not {self.effect!r}")
+        if self.effect == "probed" and self.probe is None:
+            raise ValueError(f"tool {self.name}: effect='probed' needs probe=, the function that asks by key")
+        first = next(iter(inspect.signature(self.function).parameters), None)
+        if first is None:
+            raise ValueError(f"tool {self.name}: its first parameter is the ToolContext")
+        self._parameters = list(inspect.signature(self.function).parameters.values())[1:]
+
+    def __call__(self, ctx: ToolContext, **args: Any) -> Any:
+        return self.function(ctx, **args)
+
+    def faults(self, args: dict[str, Any]) -> list[str]:
+        """What is wrong with these arguments, one sentence each."""
+        try:
+            self._arguments.model_validate(args)
+        except ValidationError as error:
+            return [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_url=False)]
+        return []
+
+    def result_fault(self, result: object) -> str | None:
+        """Why the result is not of the declared type, else None."""
+        if self._result is None:
+            return None
+        try:
+            self._result.validate_python(result)
+        except ValidationError as error:
+            return f"the result is not a {self._result_name}: {error.error_count()} fault(s)"
+        return None
+
+    def needs_approval(self, args: dict[str, Any]) -> bool:
+        return bool(self.approval(args)) if callable(self.approval) else self.approval
+
+    @cached_property
+    def contract(self) -> dict[str, Any]:
+        """The tool as a release holds it: schema, effect class and policy."""
+        return {
+            "name": self.name,
+            "parameters": self._arguments.model_json_schema(),
+            "effect": self.effect,
+            "probe": self.probe is not None,
+            "approval": "predicate" if callable(self.approval) else self.approval,
+            "timeout": self.timeout,
+            "max_in_flight": self.max_in_flight,
+            "key_ttl": self.key_ttl,
+            "retry": {"attempts": self.retry.attempts, "backoff": self.retry.backoff},
+            "doc": inspect.getdoc(self.function) or "",
+        }
+
+    @cached_property
+    def digest(self) -> bytes:
+        """sha256 over schema, effect class, policy and code: what an approval is bound to, beside the arguments."""
+        code = [_source(f) for f in (self.function, self.probe, self.approval) if callable(f)]
+        return hashlib.sha256(canonical([self.contract, code])).digest()
+
+    @cached_property
+    def _hints(self) -> dict[str, Any]:
+        return typing.get_type_hints(self.function)
+
+    @cached_property
+    def _arguments(self) -> Any:
+        fields: dict[str, Any] = {}
+        for parameter in self._parameters:
+            if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
+                continue
+            required = parameter.default is parameter.empty
+            fields[parameter.name] = (self._hints.get(parameter.name, Any), ... if required else parameter.default)
+        anything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in self._parameters)
+        config = ConfigDict(extra="allow" if anything else "forbid", arbitrary_types_allowed=True)
+        return create_model(self.name, __config__=config, **fields)
+
+    @cached_property
+    def _result(self) -> TypeAdapter[Any] | None:
+        hint = self._hints.get("return", Any)
+        return None if hint in (Any, None, type(None)) else TypeAdapter(hint)
+
+    @property
+    def _result_name(self) -> str:
+        return getattr(self._hints.get("return"), "__name__", str(self._hints.get("return")))
+
+
+def _source(function: object) -> str:
+    try:
+        return inspect.getsource(function)  # type: ignore[arg-type]
+    except (OSError, TypeError):
+        return getattr(function, "__qualname__", type(function).__qualname__)
+
+
+def tool(
+    *,
+    effect: Effect,
+    probe: Probe | None = None,
+    approval: bool | Callable[[dict[str, Any]], bool] = False,
+    timeout: float = 60.0,
+    max_in_flight: float = 60.0,
+    key_ttl: float = 86_400.0,
+    retry: Retry = Retry(),
+    name: str = "",
+) -> Callable[[Callable[..., Any]], Tool]:
+    """Declare a function as a tool. Times in seconds.
+
+    `timeout`: after it a call's outcome is unknown. `max_in_flight`: how long a sent request may still act, waited out
+    before a `probed` tool is asked. `key_ttl`: how long the other side remembers a key.
+    """
+    if callable(effect):
+        raise TypeError("@tool needs its effect class: @tool(effect='read' | 'keyed' | 'probed' | 'unkeyed')")
+
+    def declare(function: Callable[..., Any]) -> Tool:
+        return Tool(function, effect, probe, approval, timeout, max_in_flight, key_ttl, retry, name)
+
+    return declare

@@ -1,0 +1,241 @@
+"""A worker process: one session, one committer, a few connections, and the runs that it drives."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from psycopg_pool import PoolTimeout
+
+from journal.committer import Committer
+from journal.crash import crash_point
+from journal.entries import Draft, Entry
+from journal.feed import Notifier
+from journal.payloads import PayloadStore
+from journal.read import read_entries
+from runs import evidence
+from runs.agents import Agent
+from runs.calls import CallPool
+from runs.claims import Claim, Lost, claim
+from runs.engine import STEERED, Slice
+from runs.projections import LetGo, Park, let_go
+from runs.sessions import Session, SessionEnded, open_connections
+from runs.state import RunState, Slot
+
+log = logging.getLogger("holdfast.worker")
+
+EPOCH = "SELECT epoch FROM journal_head WHERE run_id = %s"
+Dispatch = Callable[[UUID, str], None]
+
+
+class Worker:
+    """Drives runs until it is drained or its session ends. `dispatch(run id, release id)` sends the next message."""
+
+    def __init__(
+        self,
+        dsn: str,
+        session: Session,
+        agents: dict[str, Agent],
+        store: PayloadStore,
+        dispatch: Dispatch,
+        connections: int = 4,
+    ) -> None:
+        self.session, self.agents, self.store, self.dispatch = session, agents, store, dispatch
+        self.connections = open_connections(dsn, connections)
+        session.register(self.connections)
+        self.committer = Committer(dsn, LetGo())
+        self.calls = CallPool(on_too_many=self.drain)
+        self.notifier = Notifier(dsn)
+        self.driving: dict[UUID, Slice | None] = {}
+        self.draining = False
+        self.gates: frozenset[str] = frozenset()
+        self.on_end: Callable[[], None] = lambda: None
+        self._counted: UUID | None = None
+        self._counted_waiting: deque[tuple[UUID, str]] = deque()
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._heart = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
+        self._heart.start()
+
+    # -- runs -------------------------------------------------------------------------------------------------------
+
+    def advance(self, run_id: UUID, release_id: str) -> Park | None:
+        """Drive one slice of the run, if it can be claimed. Returns how it was let go."""
+        agent = self.agents.get(release_id)
+        with self._lock:
+            if run_id in self.driving or self.draining or self.session.ended or agent is None:
+                return None
+            self.driving[run_id] = None
+            may_count = self._counted is None
+        try:
+            claimed = self._claim(run_id, release_id, may_count)
+            if claimed is None:
+                return None
+            assert agent is not None
+            piece = Slice(self, claimed, agent)
+            self.driving[run_id] = piece
+            park = piece.drive()
+        finally:
+            with self._lock:
+                self.driving.pop(run_id, None)
+            self._uncount(run_id)
+        self.notifier.touch(run_id)
+        if park is not None and park.status == "queued":
+            self.send(run_id, release_id)
+        return park
+
+    def _claim(self, run_id: UUID, release_id: str, may_count: bool) -> Claim | None:
+        assert self.session.id is not None
+        try:
+            with self.connections.connection() as conn:
+                crash_point("before-claim")
+                answer = claim(conn, self.session.id, run_id, may_count)
+                crash_point("after-claim")
+        except psycopg.errors.LockNotAvailable:
+            return None  # a person holds the head; the sweep sends another message
+        if isinstance(answer, Claim):
+            if answer.crashes:
+                return self._count(answer, release_id)
+            return answer
+        if answer == "counted":
+            with self._lock:
+                self._counted_waiting.append((run_id, release_id))
+        elif answer == "no session":
+            self._lose_session()
+        return None
+
+    def _count(self, answer: Claim, release_id: str) -> Claim | None:
+        """At most one run with a crash to its name at a time, so that it alone is blamed if the process dies again."""
+        with self._lock:
+            if self._counted is None:
+                self._counted = answer.run_id
+                return answer
+            self._counted_waiting.append((answer.run_id, release_id))
+        self.let_go(answer.run_id, answer.epoch, answer.last_seq, Park("queued", "waits its turn after a crash"))
+        return None
+
+    def _uncount(self, run_id: UUID) -> None:
+        with self._lock:
+            if self._counted != run_id:
+                return
+            self._counted = None
+            following = self._counted_waiting.popleft() if self._counted_waiting else None
+        if following is not None:
+            self.send(*following)
+
+    def touched(self, piece: Slice) -> None:
+        """An append of this run was written: watchers hear of it, and a run that made progress is no suspect any more."""
+        self.notifier.touch(piece.run_id)
+        if self._counted == piece.run_id and piece.progressed:
+            self._uncount(piece.run_id)
+
+    def send(self, run_id: UUID, release_id: str) -> None:
+        if not self.draining:
+            crash_point("before-dispatch")
+            self.dispatch(run_id, release_id)
+            crash_point("after-dispatch")
+
+    def gate_for(self, agent: Agent, state: RunState) -> str | None:
+        """The scope of a gate that stops this run, if there is one."""
+        if not self.gates:
+            return None
+        scopes = ("all", f"agent:{agent.name}", f"release:{agent.name}@{agent.version}", f"worker:{self.session.name}",
+                  f"region:{self.session.region}")  # fmt: skip
+        return next((scope for scope in scopes if scope in self.gates), None)
+
+    # -- what a slice asks of the database --------------------------------------------------------------------------
+
+    def read(self, run_id: UUID) -> list[Entry]:
+        """The run's entries, large values loaded."""
+        with self.connections.connection() as conn:
+            entries = read_entries(conn, run_id)
+        for entry in entries:
+            entry.body = self.store.resolve(entry.body)
+        return entries
+
+    def let_go(self, run_id: UUID, epoch: int, seen: int, park: Park) -> bool:
+        with self.connections.connection() as conn:
+            return let_go(conn, run_id, epoch, seen, park)
+
+    def epoch_of(self, run_id: UUID) -> int:
+        with self.connections.connection() as conn:
+            row = conn.execute(EPOCH, (run_id,)).fetchone()
+        return int(row[0]) if row else -1
+
+    def keep_evidence(self, run_id: UUID, epoch: int, draft: Draft) -> None:
+        with self.connections.connection() as conn:
+            woken = evidence.keep(conn, run_id, epoch, self.session.id, draft)
+        if woken is not None:
+            self.dispatch(run_id, woken)
+
+    def late_successes(self, run_id: UUID, slots: list[Slot]) -> list[tuple[Slot, dict[str, Any], dict[str, Any]]]:
+        if not slots:
+            return []
+        by_step = {slot.step: slot for slot in slots}
+        with self.connections.connection() as conn:
+            found = evidence.late_successes(conn, run_id, list(by_step))
+        return [(by_step[step], body, origin) for step, body, origin in found]
+
+    def mark_adopted(self, number: int, seq: int) -> None:
+        with self.connections.connection() as conn:
+            evidence.adopt(conn, number, seq)
+
+    # -- the session ------------------------------------------------------------------------------------------------
+
+    def _beat(self) -> None:
+        """Renew the lease every third of it; hear of people's entries and of gates."""
+        while not self._stopping.wait(self.session.lease / 3):
+            try:
+                beat = self.session.renew(self.connections)
+            except SessionEnded:
+                return self._lose_session()
+            except (psycopg.Error, PoolTimeout) as error:
+                log.warning("heartbeat of %s failed: %s", self.session.name, error)
+                continue
+            self.gates = beat.gates
+            for run_id, steered in beat.steered.items():
+                piece = self.driving.get(run_id)
+                if piece is not None and steered > piece.seen:
+                    piece.inbox.put(STEERED)
+
+    def _lose_session(self) -> None:
+        """Somebody ended the session: its runs go on elsewhere. Nothing more is written; results become evidence."""
+        log.error("session %s of %s was ended by somebody else", self.session.id, self.session.name)
+        self.session.ended = True
+        self.draining = True
+        self.on_end()
+
+    def pause(self, seconds: float) -> None:
+        """Wait for something outside to come back; raises Lost when the lease cannot be trusted any more."""
+        if self._stopping.wait(seconds) or not self.session.alive:
+            raise Lost
+
+    def drain(self) -> None:
+        """Gate the own session: no new attempts. Needs no answer of the database."""
+        self.draining = True
+        for piece in list(self.driving.values()):
+            if piece is not None:
+                piece.inbox.put(STEERED)
+        threading.Thread(target=self._tell_draining, name="drain", daemon=True).start()
+
+    def _tell_draining(self) -> None:
+        try:
+            self.session.drain(self.connections)
+        except (psycopg.Error, PoolTimeout) as error:
+            log.warning("could not say that %s drains: %s", self.session.name, error)
+
+    def close(self, reason: str = "stopped") -> None:
+        """End the session; what is still under way becomes evidence at most."""
+        self._stopping.set()
+        try:
+            self.session.end(self.connections, reason)
+        except (psycopg.Error, PoolTimeout) as error:
+            log.warning("could not end session of %s: %s", self.session.name, error)
+        self.committer.close()
+        self.notifier.close()
+        self.connections.close(timeout=1)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -24,6 +25,7 @@ from config.wire import BodyRefused, strict_json
 from journal import errors as journal
 from recovery import errors as recovery
 from runs import access, errors, guards
+from runs.views import refused
 
 logger = logging.getLogger(__name__)
 
@@ -54,13 +56,13 @@ STATUS_OF: dict[type[Exception], int] = {
     journal.NoSuchRun: 404,
     journal.PayloadStoreDown: 503,
     recovery.AlreadyReconciled: 409,
+    recovery.CannotProbe: 409,
     recovery.EvidenceMissing: 422,
     recovery.NotInDoubt: 409,
 }
-RESERVED = frozenset({"type", "title", "status", "detail"})
 
 
-def problem(status: int, name: str, detail: str, **members: Any) -> HttpResponse:
+def problem(status: int, name: str, detail: str, members: Mapping[str, Any] | None = None) -> HttpResponse:
     """A problem document; `name` is the last part of its type, in kebab case."""
     document = {
         "type": f"urn:holdfast:problem:{name}",
@@ -68,17 +70,21 @@ def problem(status: int, name: str, detail: str, **members: Any) -> HttpResponse
         "status": status,
         "detail": detail,
     }
-    own = {key: value for key, value in members.items() if key not in RESERVED}
+    own = {key: value for key, value in (members or {}).items() if key not in document}
     return HttpResponse(strict_json(document | own), status=status, content_type="application/problem+json")
+
+
+def status_of(error: BaseException) -> int | None:
+    return next((STATUS_OF[kind] for kind in type(error).__mro__ if kind in STATUS_OF), None)
 
 
 def problem_of(error: BaseException) -> HttpResponse | None:
     """The problem document of a domain error; None for an error that the table does not name."""
-    status = next((STATUS_OF[kind] for kind in type(error).__mro__ if kind in STATUS_OF), None)
+    status = status_of(error)
     if status is None:
         return None
     members = {key: value for key, value in vars(error).items() if not key.startswith("_")}
-    return problem(status, kebab(type(error).__name__), str(error), **members)
+    return problem(status, kebab(type(error).__name__), str(error), members)
 
 
 def kebab(name: str) -> str:
@@ -115,7 +121,7 @@ def _fields(request: HttpRequest, error: Any) -> HttpResponse:
     """Names each refused field, and never repeats its value."""
     refused = [{"field": _field(item["loc"]), "message": item["msg"]} for item in error.errors]
     detail = "; ".join(f"{item['field']}: {item['message']}" for item in refused[:5])
-    return problem(422, "fields-refused", detail[:1000], errors=refused[:100])
+    return problem(422, "fields-refused", detail[:1000], {"errors": refused[:100]})
 
 
 def _field(place: tuple[Any, ...]) -> str:
@@ -128,7 +134,7 @@ def _field(place: tuple[Any, ...]) -> str:
 
 def _too_large(request: HttpRequest, error: Any) -> HttpResponse:
     limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-    return problem(413, "body-too-large", f"A request body may have {limit} bytes.", limit=limit)
+    return problem(413, "body-too-large", f"A request body may have {limit} bytes.", {"limit": limit})
 
 
 def _http(request: HttpRequest, error: Any) -> HttpResponse:
@@ -157,8 +163,12 @@ def kebab_phrase(status: int) -> str:
     return HTTPStatus(status).phrase.lower().replace(" ", "-")
 
 
-class ProblemDocuments(MiddlewareMixin):
-    """Outermost: below /api/ even the answers that Django makes by itself are problem documents."""
+class Refusals(MiddlewareMixin):
+    """Outermost: what a command refuses is said in words on a page, below /api/ in a problem document."""
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        status = status_of(error)
+        return None if status is None else refused(request, error, status)
 
     def process_response(self, request: HttpRequest, answer: HttpResponseBase) -> HttpResponseBase:
         if answer.status_code < 400 or not request.path.startswith(API):

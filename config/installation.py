@@ -36,7 +36,8 @@ class Installation:
         return self.environment.data
 
     def log(self, name: str) -> Path:
-        return self.data / "logs" / f"{name}.log"
+        """Where a child writes; the embedded servers keep theirs beside their data."""
+        return self.data / {"database": "pg/log", "broker": "broker/log"}.get(name, f"logs/{name}.log")
 
     def open(self, address: str) -> None:
         """Makes the data folder this process's own until it ends. Raises InstallationError if that cannot be."""

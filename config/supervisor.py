@@ -133,12 +133,13 @@ class Supervisor:
             pid = child.pid
             code = child.reap()
             if code is not None:
-                self._bury(child, f"{child.name} (process {pid}) {how_it_ended(code)}")
+                self._bury(
+                    child, f"{child.name} (process {pid}) {how_it_ended(code)}, see {self.place.log(child.name)}"
+                )
             if child.process is None and time.monotonic() >= child.due and not self._stops:
                 self._start(child)
 
-    def _bury(self, child: Child, words: str) -> None:
-        self.place.say(words)
+    def _bury(self, child: Child) -> None:
         if isinstance(child, WorkerChild) and child.session is not None:
             self.watch.end(child.session)
 
@@ -195,8 +196,8 @@ class Supervisor:
             self._has_ended(child)
 
     def _has_ended(self, child: Child) -> bool:
-        if child.reap() is not None and isinstance(child, WorkerChild) and child.session is not None:
-            self.watch.end(child.session)
+        if child.reap() is not None:
+            self._bury(child)
         return child.process is None
 
     # Signals: a handler only counts and wakes the loop

@@ -1,13 +1,17 @@
 """Every address of Holdfast."""
 
-from django.contrib.auth.views import LoginView, LogoutView
-from django.urls import URLPattern, URLResolver, path
+from django.urls import URLPattern, URLResolver, include, path
 
 from config import health
+from config.api import api
+from runs import login
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
-    path("login", LoginView.as_view(template_name="login.html", redirect_authenticated_user=True), name="login"),
-    path("logout", LogoutView.as_view(), name="logout"),
+    path("login", login.login_page, name="login"),
+    path("logout", login.logout_page, name="logout"),
+    path("api/v1/", api.urls),
+    path("", include("runs.urls")),
+    path("", include("recovery.urls")),
 ]

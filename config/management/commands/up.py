@@ -17,7 +17,7 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--port", type=int, help="of the pages (HOLDFAST_PORT, or 8000)")
+        parser.add_argument("--port", type=int, help="of the pages (HOLDFAST_PORT, or 8000); 0 takes a free one")
         parser.add_argument(
             "--workers", type=int, default=2, metavar="N", help="worker processes (default: %(default)s)"
         )
@@ -29,12 +29,12 @@ class Command(BaseCommand):
             os.environ["HOLDFAST_DATA"] = options["data"]
         try:
             environment = read_environment()
-            port = environment.port if options["port"] is None else options["port"]
+            port = environment.port if options["port"] is None else options["port"] or free_port(0)
             place = Installation(environment, say=print_line, show=self._show)
             place.open(f"http://127.0.0.1:{port}")
-            if port and not port_is_free(port):
+            if not port_is_free(port):
                 raise InstallationError(f"Port {port} is taken: stop what listens there, or choose one with --port.")
-            plan = Plan(free_port(port), max(options["workers"], 0), not options["no_demo"], free_port(PAYMENTS_PORT))
+            plan = Plan(port, max(options["workers"], 0), not options["no_demo"], free_port(PAYMENTS_PORT))
             Supervisor(place, plan).run()
         except (InstallationError, EmbeddedError, ImproperlyConfigured) as error:
             raise CommandError(str(error)) from error

@@ -1,0 +1,101 @@
+"""Workers in this process, on the test's database; `turn` plays the sweep's part between them."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from journal import crash
+from journal.payloads import payload_store
+from recovery.sweep import Sweep
+from runs import starting
+from runs.models import ENDED, Run
+from runs.queries import entries_of, state_of
+from runs.registry import agents, announce
+from runs.sessions import Session
+from runs.state import RunState
+from runs.worker import Worker
+
+
+class CrashHere(BaseException):
+    """The worker object is abandoned at this point."""
+
+
+class Crew:
+    """Makes workers, loses them, and drives runs until they rest."""
+
+    def __init__(self, dsn: str) -> None:
+        self.dsn = dsn
+        self.workers: list[Worker] = []
+        self.messages: deque[tuple[UUID, str]] = deque()
+        self.sweep = Sweep(dsn, 0.0, 0.05, self.take)
+
+    def take(self, run_id: UUID, release_id: str) -> bool:
+        self.messages.append((run_id, release_id))
+        return True
+
+    def hire(self, lease: float = 30.0) -> Worker:
+        session = Session(f"w{len(self.workers) + 1}", "threads", 4, "local", lease, list(agents()), {})
+        worker = Worker(self.dsn, session, agents(), payload_store(), self.take)
+        self.workers.append(worker)
+        return worker
+
+    def lose(self, worker: Worker) -> None:
+        """As if its process had died and the supervisor had seen it."""
+        with psycopg.connect(self.dsn, autocommit=True) as conn:
+            conn.execute(
+                "UPDATE runs_workersession SET ended_at = clock_timestamp(), end_reason = 'process died'"
+                " WHERE id = %s AND ended_at IS NULL",
+                (worker.session.id,),
+            )
+
+    def drive(self, run_id: UUID, worker: Worker | None = None, seconds: float = 20.0) -> Run:
+        """Until the run has ended or only a person can release it."""
+        worker = worker or self.hire()
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            run = Run.objects.get(id=run_id)
+            if run.status in ENDED or (run.session_id is None and run.wake_at is None and run.status != "queued"):
+                return run
+            if run.wake_at is None or run.wake_at.timestamp() <= time.time() + 0.01:
+                worker.advance(run_id, run.release_id)
+            else:
+                time.sleep(min(0.05, max(0.0, run.wake_at.timestamp() - time.time())))
+        raise AssertionError(f"the run does not rest: {Run.objects.get(id=run_id).__dict__}, {journal(run_id)}")
+
+    def close(self) -> None:
+        crash.hook = None
+        for worker in self.workers:
+            worker.close()
+
+
+def start(agent: str, input: Any = None, **given: Any) -> UUID:
+    return starting.start(agent, input, **given)
+
+
+def journal(run_id: UUID) -> list[str]:
+    """The kinds, each with its step: what a run's story is, at a glance."""
+    return [f"{e.kind}:{e.step}" if e.step else str(e.kind) for e in entries_of(run_id)]
+
+
+def state(run_id: UUID) -> RunState:
+    return state_of(run_id)
+
+
+@pytest.fixture
+def crew(dsn: str, settings: Any) -> Iterator[Crew]:
+    """On the agents of tests.rig.agents, whose releases are announced."""
+    settings.HOLDFAST_AGENTS = ("tests.rig.agents",)
+    agents.cache_clear()
+    payload_store.cache_clear()
+    announce()
+    crew = Crew(dsn)
+    yield crew
+    crew.close()
+    agents.cache_clear()

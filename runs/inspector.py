@@ -14,9 +14,9 @@ from journal.chain import entry_digest, payload_digest
 from journal.encoding import Pointer
 from journal.entries import Entry
 from journal.errors import PayloadError
-from journal.payloads import PayloadStore
+from journal.payloads import payload_store
 from journal.read import read_entry
-from journal.verify import verify_from_mark
+from journal.verify import VerifiedMark, verify_from_mark
 from runs import values
 from runs.models import Run
 from runs.state import RunState, Slot
@@ -41,13 +41,15 @@ class EntryPage:
 
     entry: Entry
     slot: Slot | None
-    body: values.Node
+    body: list[values.Node]
     pointers: list[PointerView]
     digest: str
     link: str
-    verified_to: int
-    verified_at: Any
-    intact: bool
+    mark: VerifiedMark
+
+    @property
+    def verified(self) -> bool:
+        return self.entry.seq <= self.mark.seq
 
     @property
     def cells(self) -> list[str]:
@@ -59,24 +61,26 @@ def entry_page(run: Run, state: RunState, seq: int) -> EntryPage | None:
     entry = read_entry(connection, run.id, seq)
     if entry is None:
         return None
-    with connection.cursor() as cursor:
-        cursor.execute(PROOF, (run.id, seq))
-        salt, link, body = (bytes(part) if part is not None else b"" for part in cursor.fetchone())
-    # An erased body keeps its digest in place of the salt and the text that it was taken over.
-    payload = payload_digest(salt, body) if salt else bytes.fromhex(entry.body["digest"])
-    digest = entry_digest(entry.kind, entry.v, entry.step, entry.settles, entry.epoch, entry.actor, payload)
-    mark = verify_from_mark(run.id)
+    digest, link = proof_of(entry)
     return EntryPage(
         entry,
         state.slots.get(entry.step) if entry.step is not None else None,
-        values.tree(entry.body),
+        values.nodes(entry.body),
         [view(path, pointer) for path, pointer in pointers_in(entry.body)],
         digest.hex(),
         link.hex(),
-        mark.seq,
-        mark.at,
-        mark.ok,
+        verify_from_mark(run.id),
     )
+
+
+def proof_of(entry: Entry) -> tuple[bytes, bytes]:
+    """The digest of an entry, made from what is stored, and its stored link."""
+    with connection.cursor() as cursor:
+        cursor.execute(PROOF, (entry.run_id, entry.seq))
+        salt, link, body = (bytes(part) if part is not None else b"" for part in cursor.fetchone())
+    # An erased body keeps its digest in place of the text and the salt that it was taken over.
+    payload = payload_digest(salt, body) if salt else bytes.fromhex(entry.body["digest"])
+    return entry_digest(entry.kind, entry.v, entry.step, entry.settles, entry.epoch, entry.actor, payload), link
 
 
 def pointers_in(value: Any, path: str = "") -> Iterator[tuple[str, Pointer]]:
@@ -90,10 +94,10 @@ def pointers_in(value: Any, path: str = "") -> Iterator[tuple[str, Pointer]]:
 
 def view(path: str, pointer: Pointer) -> PointerView:
     try:
-        data = PayloadStore().open(pointer)
+        data = payload_store().preview(pointer, PREVIEW)
     except PayloadError as error:
         return PointerView(path, pointer, "", str(error))
-    return PointerView(path, pointer, bytes(data[:PREVIEW]).decode("utf-8", "backslashreplace"), "")
+    return PointerView(path, pointer, data.decode("utf-8", "backslashreplace"), "")
 
 
 def payload_answer(run: Run, seq: int, sha256: str) -> HttpResponseBase:
@@ -102,7 +106,7 @@ def payload_answer(run: Run, seq: int, sha256: str) -> HttpResponseBase:
     pointer = next((p for _, p in pointers_in(entry.body) if p.sha256 == sha256), None) if entry else None
     if pointer is None:
         raise Http404("There is no such payload.")
-    answer = HttpResponse(PayloadStore().open(pointer), content_type="application/octet-stream")
+    answer = HttpResponse(payload_store().open(pointer), content_type="application/octet-stream")
     answer["Content-Disposition"] = f'attachment; filename="{seq}-{sha256[:12]}"'
     answer["X-Content-Type-Options"] = "nosniff"
     return answer

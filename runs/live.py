@@ -24,7 +24,7 @@ from runs.controls import controls_of
 from runs.models import Run
 from runs.queries import list_runs, short_id
 from runs.run_page import Reading, RunPage
-from runs.views import run_filter
+from runs.views import run_filter, whole
 
 LASTS = 300.0  # a stream ends by itself, so that deploys and changed permissions take effect
 LOOKS = 5.0  # a lease lapses without a message: look at the row again this often
@@ -41,7 +41,8 @@ async def live_run(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
     refusal = await refused(request)
     if refusal is not None:
         return refusal
-    picture = RunPicture(request, run_id, follows="after" not in request.GET)
+    seen = whole(request.headers.get("Last-Event-ID")) or whole(request.GET.get("seq")) or 0
+    picture = RunPicture(request, run_id, seen, follows="after" not in request.GET)
     return StreamingHttpResponse(stream(picture.draw, run_id), content_type="text/event-stream", headers=HEADERS)
 
 
@@ -66,17 +67,14 @@ async def stream(draw: Callable[[], str], run_id: UUID | None) -> AsyncIterator[
     ends = time.monotonic() + LASTS
     spoke = time.monotonic()
     yield "retry: 1000\n\n"
-    async with listener.subscribe(run_id) as touched:
+    async with listener().subscribe(run_id) as touched:
         while time.monotonic() < ends:
             drawn = await asyncio.get_running_loop().run_in_executor(renderers, closing, draw)
             if drawn or time.monotonic() - spoke >= PINGS:
                 spoke = time.monotonic()
                 yield drawn or ": still here\n\n"
-            try:
-                await asyncio.wait_for(touched.get(), LOOKS)
+            if await touched.get(LOOKS):
                 await asyncio.sleep(SETTLES)
-            except TimeoutError:
-                pass
 
 
 def closing(draw: Callable[[], str]) -> str:
@@ -99,8 +97,9 @@ def event(partials: dict[str, str], seq: int | None = None) -> str:
 class RunPicture:
     """What one browser has of a run's page. Old windows of a long journal stand still; their head moves."""
 
-    def __init__(self, request: HttpRequest, run_id: UUID, follows: bool) -> None:
+    def __init__(self, request: HttpRequest, run_id: UUID, seen: int, follows: bool) -> None:
         self.request = request
+        self.seen = seen
         self.follows = follows
         self.reading = Reading(run_id)
         self.told: tuple[Any, ...] = ()
@@ -111,10 +110,11 @@ class RunPicture:
         tells = (page.last_seq, run.status, run.since, run.reason, run.epoch, page.lease.live, page.lease.silent)
         if tells == self.told:
             return ""
-        self.told = tells
-        return event(self.partials(page), page.last_seq)
+        redraws = self.follows and (page.last_seq != self.seen or bool(self.told))
+        self.told, self.seen = tells, page.last_seq
+        return event(self.partials(page, redraws), page.last_seq)
 
-    def partials(self, page: RunPage) -> dict[str, str]:
+    def partials(self, page: RunPage, redraws: bool) -> dict[str, str]:
         context = {"page": page, "run": page.run, "short": short_id(page.run.id), "controls": controls_of(page.run)}
         names = {"#run-head": "_head", "#questions": "_questions"} | (
             {"#timeline": "_timeline"} if self.follows else {}

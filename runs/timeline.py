@@ -10,6 +10,7 @@ from typing import Any
 
 from journal.entries import Entry, Kind
 from runs.state import MODEL_ACTOR, RunState, Slot
+from runs.values import line
 
 FOLD_SECONDS = 30.0  # a longer wait is folded into a narrow band
 FOLD_PERCENT = 7.0
@@ -226,41 +227,34 @@ def gap_between(before: Entry, after: Entry, holders: Mapping[str, Holder]) -> G
 # -- one line an entry ------------------------------------------------------------------------------------------------
 
 
-def short(value: Any, limit: int = 160) -> str:
-    """A value in one line, for reading only; the whole stands in the entry."""
-    text = value if isinstance(value, str) else repr(value)
-    text = " ".join(text.split())
-    return text if len(text) <= limit else text[: limit - 1] + "…"
-
-
 def plan_text(entry: Entry) -> str:
     body = entry.body
-    moves = ", ".join(short(move.get("call") or next(iter(move), ""), 60) for move in body.get("moves") or [])
-    return short(body.get("thought") or moves or ("the model decided" if entry.actor == MODEL_ACTOR else "decided"))
+    moves = ", ".join(line(move.get("call") or next(iter(move), ""), 60) for move in body.get("moves") or [])
+    return line(body.get("thought") or moves or ("the model decided" if entry.actor == MODEL_ACTOR else "decided"))
 
 
 def call_text(entry: Entry) -> str:
-    args = ", ".join(f"{name}={short(value, 40)}" for name, value in entry.body.get("args", {}).items())
-    return f"{entry.body.get('tool', '')}({short(args)})"
+    args = ", ".join(f"{name}={line(value, 40)}" for name, value in entry.body.get("args", {}).items())
+    return f"{entry.body.get('tool', '')}({line(args)})"
 
 
 def result_text(entry: Entry) -> str:
     body = entry.body
     source = "" if body.get("source", "worker") == "worker" else f", source: {body['source']}"
-    said = short(body["error"]) if body.get("error") is not None else short(body.get("result"))
+    said = line(body["error"]) if body.get("error") is not None else line(body.get("result"))
     return f"{body.get('outcome', '')}{source}. {said}"
 
 
 def approval_text(entry: Entry) -> str:
     note = entry.body.get("note")
     who = "" if entry.body.get("verdict") == "requested" else f" by {entry.actor}"
-    return f"{entry.body.get('verdict', '')}{who}" + (f". {short(note)}" if note else "")
+    return f"{entry.body.get('verdict', '')}{who}" + (f". {line(note)}" if note else "")
 
 
 def reconcile_text(entry: Entry) -> str:
     evidence = entry.body.get("evidence")
     verdict = str(entry.body.get("verdict", "")).replace("_", " ")
-    return f"{verdict} by {entry.actor}" + (f". {short(evidence)}" if evidence else "")
+    return f"{verdict} by {entry.actor}" + (f". {line(evidence)}" if evidence else "")
 
 
 def timer_text(entry: Entry) -> str:
@@ -272,26 +266,26 @@ def timer_text(entry: Entry) -> str:
 
 def control_text(entry: Entry) -> str:
     reason = entry.body.get("reason")
-    return f"{entry.body.get('verb', '')} by {entry.actor}" + (f". {short(reason)}" if reason else "")
+    return f"{entry.body.get('verb', '')} by {entry.actor}" + (f". {line(reason)}" if reason else "")
 
 
 def done_text(entry: Entry) -> str:
     name = next((name for name in ("result", "error", "cancelled") if name in entry.body), "")
-    return f"{name}: {short(entry.body.get(name))}"
+    return f"{name}: {line(entry.body.get(name))}"
 
 
 SUMMARIES: dict[str, Callable[[Entry], str]] = {
-    Kind.START: lambda e: short(e.body.get("input")),
+    Kind.START: lambda e: line(e.body.get("input")),
     Kind.PLAN: plan_text,
     Kind.TOOL_CALL: call_text,
     Kind.ATTEMPT: lambda e: f"attempt {e.body.get('attempt', '')}, source: {e.body.get('source', '')}",
     Kind.OBS: result_text,
-    Kind.ERROR: lambda e: short(e.body.get("error")),
+    Kind.ERROR: lambda e: line(e.body.get("error")),
     Kind.APPROVAL: approval_text,
     Kind.RECONCILE: reconcile_text,
     Kind.TIMER: timer_text,
     Kind.CONTROL: control_text,
-    Kind.NOTE: lambda e: short(e.body.get("text", e.body)),
+    Kind.NOTE: lambda e: line(e.body.get("text", e.body)),
     Kind.DONE: done_text,
 }
 

@@ -1,10 +1,10 @@
-"""Values as the console shows them: a tree whose text is inert. What the browser could act on or hide is written out."""
+"""Values as the console shows them: trees whose text is inert. What the browser could act on or hide is written out."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
@@ -12,7 +12,7 @@ from uuid import UUID
 
 from journal.encoding import Pointer, Unencodable
 
-NODES = 5_000  # a body is at most a few dozen KiB; this only bounds a page made of one-byte values
+NODES = 20_000 # a body is at most a few dozen KiB; this only bounds a page made of one-byte values
 DEPTH = 60  # templates recurse
 
 # Control characters but tab and newline, lone surrogates, invisible and direction-changing characters.
@@ -21,13 +21,14 @@ AWKWARD = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u202a-\u20
 
 @dataclass(slots=True)
 class Node:
-    """`kind` picks the partial: text, number, word (true, false, null), typed, list, map, pointer, more."""
+    """A value, or the beginning or end of one that has parts (`edge`). `kind` picks the partial of a value: text, number,
+    word (true, false, null), typed, pointer, empty, more."""
 
     kind: str
     text: str
     name: str | None = None
     type: str = ""
-    children: list[Node] = field(default_factory=list)
+    edge: str = ""
     value: Any = None
 
     @property
@@ -40,37 +41,65 @@ def readable(text: str) -> str:
     return AWKWARD.sub(lambda hit: f"\\u{ord(hit[0]):04x}", text)
 
 
-def tree(value: Any, name: str | None = None) -> Node:
-    return _Grower().grow(value, name, 0)
+def nodes(value: Any, name: str | None = None) -> list[Node]:
+    """The tree in reading order: flat, since templates that recurse meet Python's limit before the journal's."""
+    found: list[Node] = []
+    _walk(value, name, found)
+    return found
 
 
-class _Grower:
-    def __init__(self) -> None:
-        self.left = NODES
-
-    def grow(self, value: Any, name: str | None, depth: int) -> Node:
-        self.left -= 1
+def _walk(value: Any, name: str | None, found: list[Node]) -> None:
+    if len(found) >= NODES:
+        if found[-1].kind != "more":
+            found.append(Node("more", "The rest is not drawn. Read it through the API or the export."))
+        return
+    if not isinstance(value, Mapping | list | tuple | set | frozenset):
         node = leaf(value)
         node.name = name
-        if isinstance(value, Mapping):
-            pairs: Iterable[tuple[str, Any]] = [(self.label(key), item) for key, item in value.items()]
-            node = Node("map", f"{len(value)} {'field' if len(value) == 1 else 'fields'}", name)
-        elif isinstance(value, list | tuple | set | frozenset):
-            pairs = [(str(i), item) for i, item in enumerate(value)]
-            kind = "" if isinstance(value, list) else type(value).__name__
-            node = Node("list", f"{len(value)} {'item' if len(value) == 1 else 'items'}", name, kind)
-        else:
-            return node
-        for key, item in pairs:
-            if self.left <= 0 or depth >= DEPTH:
-                node.children.append(Node("more", "The rest is not drawn. Read it through the API or the export."))
-                break
-            node.children.append(self.grow(item, key, depth + 1))
-        return node
+        found.append(node)
+        return
+    pairs: Iterable[tuple[str, Any]]
+    if isinstance(value, Mapping):
+        pairs = [(label(key), item) for key, item in value.items()]
+        node = Node("open", f"{len(value)} {'field' if len(value) == 1 else 'fields'}", name, edge="open")
+    else:
+        pairs = [(str(i), item) for i, item in enumerate(value)]
+        kind = "" if isinstance(value, list) else type(value).__name__
+        node = Node("open", f"{len(value)} {'item' if len(value) == 1 else 'items'}", name, kind, edge="open")
+    if not value:
+        node.kind, node.edge = "empty", ""
+    found.append(node)
+    for key, item in pairs:
+        _walk(item, key, found)
+    if value:
+        found.append(Node("close", "", edge="close"))
 
-    @staticmethod
-    def label(key: Any) -> str:
-        return readable(key) if isinstance(key, str) else readable(f"{key!r} ({type(key).__name__})")
+
+def label(key: Any) -> str:
+    return readable(key) if isinstance(key, str) else readable(f"{leaf(key).text} ({type(key).__name__})")
+
+
+def line(value: Any, limit: int = 160) -> str:
+    """The value in one line, cut at about `limit` characters: for reading along, never for signing."""
+    text = " ".join("".join(_pieces(value, [limit])).split())
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _pieces(value: Any, left: list[int]) -> Iterator[str]:
+    """`left` counts characters still wanted, across the recursion."""
+    if isinstance(value, Mapping | list | tuple | set | frozenset):
+        yield "{" if isinstance(value, Mapping) else "["
+        for i, item in enumerate(value):
+            if left[0] <= 0:
+                break
+            yield ", " if i else ""
+            yield f"{label(item)}: " if isinstance(value, Mapping) else ""
+            yield from _pieces(value[item] if isinstance(value, Mapping) else item, left)
+        yield "}" if isinstance(value, Mapping) else "]"
+        return
+    text = leaf(value).text[:2_000]
+    left[0] -= len(text)
+    yield text
 
 
 def leaf(value: Any) -> Node:

@@ -12,6 +12,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from journal.payloads import payload_store
 from runs.access import APPROVE, CONTROL, VIEW
 from runs.commands import decide_approval
 from runs.controls import CONTROLS, controls_of
@@ -138,7 +139,8 @@ def intent_context(run: Run, seq: int) -> dict[str, Any]:
     slot = next((slot for slot in page.state.slots.values() if slot.seq == seq and slot.kind == "call"), None)
     if slot is None:
         raise Http404("There is no such intent.")
-    return {"section": "runs", "run": run, "short": short_id(run.id), "page": page, "slot": slot}
+    asked = payload_store().resolve(slot.body)["args"]      # whole, wherever they are kept: this is what is signed
+    return {"section": "runs", "run": run, "short": short_id(run.id), "page": page, "slot": slot, "asked": asked}
 
 
 @require_POST

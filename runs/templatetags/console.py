@@ -75,8 +75,8 @@ def readable(text: object) -> str:
 
 
 @register.filter
-def tree(value: Any) -> values.Node:
-    return values.tree(value)
+def nodes(value: Any) -> list[values.Node]:
+    return values.nodes(value)
 
 
 @register.filter

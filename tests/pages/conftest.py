@@ -1,0 +1,48 @@
+from collections.abc import Iterator
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.cache import cache
+from django.test import Client
+
+from runs.access import ensure_demo_users
+
+PASSWORD = "four-words-of-the-demo"
+
+
+@pytest.fixture
+def cast(db: None) -> None:
+    """Olga operates, Ada approves, Victor views, Max administers."""
+    ensure_demo_users(PASSWORD)
+
+
+@pytest.fixture(autouse=True)
+def no_failed_logins() -> Iterator[None]:
+    cache.clear()
+    yield
+
+
+def signed_in(name: str) -> Client:
+    client = Client()
+    client.force_login(User.objects.get(username=name))
+    return client
+
+
+@pytest.fixture
+def olga(cast: None) -> Client:
+    return signed_in("olga")
+
+
+@pytest.fixture
+def ada(cast: None) -> Client:
+    return signed_in("ada")
+
+
+@pytest.fixture
+def victor(cast: None) -> Client:
+    return signed_in("victor")
+
+
+@pytest.fixture
+def max(cast: None) -> Client:
+    return signed_in("max")

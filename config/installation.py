@@ -73,6 +73,7 @@ class Installation:
         if payments_port is None:
             ours["HOLDFAST_DEMO"] = "0"
         else:
+            ours["HOLDFAST_DEMO"] = "1"
             ours["HOLDFAST_PAYMENTS_URL"] = f"http://127.0.0.1:{payments_port}"
         return dict(os.environ) | ours
 

@@ -20,6 +20,7 @@ HOLDFAST_GRACE_SECONDS = ENVIRONMENT.grace_seconds
 HOLDFAST_PAYLOAD_LIMIT = ENVIRONMENT.payload_limit
 HOLDFAST_STORE_URL = ENVIRONMENT.store_url
 HOLDFAST_REDACT = ENVIRONMENT.redact
+HOLDFAST_DEMO = os.environ.get("HOLDFAST_DEMO") == "1"  # `up` with its demo: a button there kills workers
 HOLDFAST_ALLOW_NO_FSYNC = False  # tests alone may run on a database that forgets
 
 BASE_DIR = ROOT

@@ -49,7 +49,7 @@ class Lease:
     def may_be_killed(self) -> bool:
         """Only in a demo, and only a process of this machine."""
         return bool(
-            getattr(settings, "HOLDFAST_DEMO", False)
+            settings.HOLDFAST_DEMO
             and self.live
             and self.session
             and self.session.host == socket.gethostname()

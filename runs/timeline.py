@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from journal.entries import Entry, Kind
@@ -14,7 +14,7 @@ from runs.values import line
 
 FOLD_SECONDS = 30.0  # a longer wait is folded into a narrow band
 FOLD_PERCENT = 7.0
-TICKS = (0, 18, 36, 54, 72, 90)
+TICKS = (0, 25, 50, 75, 100)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,8 @@ class Row:
     until: datetime | None = None
     gap: Gap | None = None
     bar: Bar | None = None
+
+    outcome: str = ""   # of an intent; when it changes, an inspector that shows the intent is drawn anew
 
     @property
     def seconds(self) -> float | None:
@@ -84,12 +86,12 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """Time to percent. `folds` are the bands (x, width) of waits that were folded; `ticks` are (x, time)."""
+    """Time to percent. `folds` are the bands (x, width) of waits that were folded; `ticks` are (x, time of day)."""
 
     cuts: list[tuple[float, float]]  # (seconds since the first entry, percent), ascending
     start: datetime
     folds: list[tuple[float, float]]
-    ticks: list[tuple[float, datetime]]
+    ticks: list[tuple[float, str]]
 
     def place(self, at: datetime) -> float:
         seconds = (at - self.start).total_seconds()
@@ -162,6 +164,8 @@ def row_of(entry: Entry, state: RunState, now: datetime, held: bool) -> Row:
     text = SUMMARIES.get(entry.kind, lambda e: "")(entry)
     look, began = LOOKS.get(entry.kind, moment)(entry, slot, state)
     row = Row(entry, text, began, look)
+    if slot is not None and entry.seq == slot.seq:
+        row.outcome = slot.outcome or slot.state
     if slot is not None and slot.in_doubt and state.done is None and entry.seq == slot.attempts[-1].seq:
         row.until, row.look = now, "open" if held else "pending"
         row.flag = "" if held else "no result"
@@ -309,19 +313,21 @@ def axis_over(times: Sequence[datetime], now: datetime) -> Axis:
         x += width
         cuts.append((b, x))
     cuts.append((points[-1] + 1e-6, max(x, 0.0)))
-    return Axis(cuts, start, folds, [*ticks(cuts, folds, start)])
+    return Axis(cuts, start, folds, ticks(cuts, folds, start))
 
 
 def ticks(
     cuts: Sequence[tuple[float, float]], folds: Sequence[tuple[float, float]], start: datetime
-) -> list[tuple[float, datetime]]:
-    """Times at a few places of the lane, none inside a fold."""
-    found = []
+) -> list[tuple[float, str]]:
+    """Times at a few places of the lane, none inside a fold; tenths of seconds where seconds would repeat."""
+    found: list[tuple[float, str]] = []
+    places = cuts[-1][0] < len(TICKS)
     for x in TICKS:
         if x > cuts[-1][1] or any(left <= x <= left + width for left, width in folds):
             continue
         i = min(max(bisect_right([place for _, place in cuts], x), 1), len(cuts) - 1)
         (t0, x0), (t1, x1) = cuts[i - 1], cuts[i]
         seconds = t0 + (t1 - t0) * ((x - x0) / (x1 - x0) if x1 > x0 else 0.0)
-        found.append((float(x), datetime.fromtimestamp(start.timestamp() + seconds, UTC)))
+        at = start.astimezone(UTC) + timedelta(seconds=seconds)
+        found.append((float(x), f"{at:%H:%M:%S}" + (f".{at.microsecond // 100_000}" if places else "")))
     return found

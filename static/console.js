@@ -29,14 +29,19 @@
     else { navigator.clipboard?.writeText(hit.dataset.copy); say("Copied " + hit.dataset.copy); }
   });
 
-  /* The selected entry is page state: it lives in the URL and in aria-current. */
+  /* The selected entry. A streamed timeline does not know which one it is; an intent's outcome may have changed with it. */
+  let chosen = null, outcome = null;
   const select = (row) => {
-    for (const other of document.querySelectorAll(".wf-row[aria-current]")) other.removeAttribute("aria-current");
-    row?.setAttribute("aria-current", "true");
+    for (const other of document.querySelectorAll(".wf-row[aria-current]")) if (other !== row) other.removeAttribute("aria-current");
+    if (!row) return;
+    row.setAttribute("aria-current", "true");
+    const changed = row.id === chosen && row.dataset.outcome !== outcome;
+    [chosen, outcome] = [row.id, row.dataset.outcome];
+    if (changed) htmx.ajax("GET", row.getAttribute("hx-get"), { target: "#inspector", swap: "innerMorph" });
   };
-  const selected = () => document.getElementById("row-" + new URLSearchParams(location.search).get("seq"));
-  document.addEventListener("click", (event) => { const row = event.target.closest(".wf-row"); if (row) select(row); });
-  document.addEventListener("htmx:after:swap", () => { const row = selected(); if (row) select(row); });
+  document.addEventListener("DOMContentLoaded", () => select(document.querySelector(".wf-row[aria-current]")));
+  document.addEventListener("click", (event) => { const row = event.target.closest(".wf-row"); if (row) { chosen = null; select(row); } });
+  document.addEventListener("htmx:after:swap", () => { if (chosen) select(document.getElementById(chosen)); });
 
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input,textarea,select")) return;

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from django.db import connection
+
 from journal.encoding import problems
 from journal.entries import Draft, Kind
+from journal.read import read_entries
 from recovery.errors import AlreadyReconciled, CannotProbe, EvidenceMissing, NotInDoubt
 from runs.commands import Held, end_by_person, fresh, locked_run, wake
 from runs.errors import BadInput, VerdictUnknown
@@ -41,8 +44,10 @@ def reconcile_intent(
         raise EvidenceMissing
     if lost := problems(result, "result"):
         raise BadInput(f"{lost[0]} is of a type that the journal cannot keep.")
-    with locked_run(run_id) as held:
+    with locked_run(run_id, even_ended=True) as held:
         slot = held.intent(seq)
+        check_not_answered(held, slot)
+        held.refuse_if_ended()
         check_in_doubt(held, slot)
         if verdict == "probe" and not probe_declared(held, slot):
             raise CannotProbe
@@ -57,6 +62,17 @@ def reconcile_intent(
             held.append(entries, actor, request_id)
             wake(held, f"{verdict.replace('_', ' ')}, says {actor}")
     return fresh(run_id)
+
+
+def check_not_answered(held: Held, slot: Slot) -> None:
+    """Who comes late learns whose answer stands, though the intent is settled since or the run is over."""
+    if slot.in_doubt and held.state.done is None:
+        return
+    answers = read_entries(connection, held.run.id, kinds=[Kind.RECONCILE])
+    ours = [e for e in answers if e.step == slot.step and e.body["verdict"] in ("happened", "never_happened", "abort")]
+    if ours:
+        last = ours[-1]
+        raise AlreadyReconciled(last.actor, last.body["verdict"], last.recorded_at)
 
 
 def check_in_doubt(held: Held, slot: Slot) -> None:

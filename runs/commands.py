@@ -63,6 +63,10 @@ class Held:
         """Whether a live session drives it and will read what is appended."""
         return self.run.session is not None and self.run.session.ended_at is None
 
+    def refuse_if_ended(self) -> None:
+        if self.run.status in ENDED:
+            raise RunEnded(self.run.status, self.run.ended_at)
+
     def intent(self, seq: int) -> Slot:
         for slot in self.state.slots.values():
             if slot.seq == seq and slot.kind == "call":
@@ -74,16 +78,17 @@ class Held:
 
 
 @contextmanager
-def locked_run(run_id: UUID) -> Iterator[Held]:
-    """The run for a command: its head first, then its row. Raises NoSuchRun, RunEnded."""
+def locked_run(run_id: UUID, *, even_ended: bool = False) -> Iterator[Held]:
+    """The run for a command: its head first, then its row. Raises NoSuchRun, and RunEnded unless `even_ended`."""
     with transaction.atomic():
         lock_head(run_id)
         run = (
             Run.objects.select_for_update(of=("self",), no_key=True).select_related("release", "session").get(id=run_id)
         )
-        if run.status in ENDED:
-            raise RunEnded(run.status, run.ended_at)
-        yield Held(run, fold(run_id, read_entries(connection, run_id)))
+        held = Held(run, fold(run_id, read_entries(connection, run_id)))
+        if not even_ended:
+            held.refuse_if_ended()
+        yield held
         transaction.on_commit(functools.partial(tell, run_id))
 
 
@@ -173,11 +178,12 @@ def decide_approval(*, run_id: UUID, seq: int, verdict: str, digest: str, note: 
     """
     if verdict not in VERDICTS:
         raise VerdictUnknown(f"{verdict!r}; there are {', '.join(VERDICTS)}.")
-    with locked_run(run_id) as held:
+    with locked_run(run_id, even_ended=True) as held:
         slot = held.intent(seq)
         approval = slot.approval
         if approval is not None and approval.verdict != "requested":
             raise AlreadyDecided(approval.actor, approval.verdict, approval.at)
+        held.refuse_if_ended()  # only now: who comes late learns who decided, though the run is over
         if approval is None or slot.settled:
             raise NotAwaitingApproval
         if not digest:

@@ -156,5 +156,9 @@ def test_each_error_of_the_rooms_has_its_place_in_the_table() -> None:
         for name, kind in vars(module).items():
             if not isinstance(kind, type) or not issubclass(kind, Exception) or kind.__module__ != module.__name__:
                 continue
-            is_base = any(issubclass(other, kind) and other is not kind for other in vars(module).values() if isinstance(other, type))
+            is_base = any(
+                issubclass(other, kind) and other is not kind
+                for other in vars(module).values()
+                if isinstance(other, type)
+            )
             assert kind in STATUS_OF or is_base or name in inside, name

@@ -58,7 +58,9 @@ def test_a_missing_permission_is_told_before_the_body_is_judged(cast: Cast) -> N
     assert problem(cast("victor").post(f"{RUN}/cancel", b"{not json"))["status"] == 403
 
 
-@pytest.mark.parametrize("header", ["Bearer", "Bearer ", "Bearer hf_wrong", "Basic b2xnYTp4", "bearer \xff", "hf_wrong"])
+@pytest.mark.parametrize(
+    "header", ["Bearer", "Bearer ", "Bearer hf_wrong", "Basic b2xnYTp4", "bearer \xff", "hf_wrong"]
+)
 def test_a_token_that_is_none_is_401(cast: Cast, header: str) -> None:
     answer = Client().get("/api/v1/runs", headers={"Authorization": header})
     assert problem(answer)["status"] == 401
@@ -85,9 +87,7 @@ def test_a_page_may_fetch_with_its_session_and_needs_the_csrf_header_to_change_a
     browser.get("/login")
     token = browser.cookies["csrftoken"].value if "csrftoken" in browser.cookies else "a" * 32
     browser.cookies["csrftoken"] = token
-    through = browser.post(
-        f"/api/v1{RUN}/hold", WHY, content_type="application/json", headers={"X-CSRFToken": token}
-    )
+    through = browser.post(f"/api/v1{RUN}/hold", WHY, content_type="application/json", headers={"X-CSRFToken": token})
     assert through.status_code == 404
 
 

@@ -1,0 +1,78 @@
+"""Agents of the API's tests. `CALLS` is the world: the keys under which effects happened in this process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator
+from typing import Any
+
+from runs.sdk import Call, CallFailed, RunView, Sleep, ToolContext, Undecided, UnknownOutcome, flow, tool
+
+CALLS: list[str] = []
+Moves = Generator[Any, Any, Any]
+
+
+@tool(effect="keyed", approval=lambda args: args["amount_cents"] > 5_000)
+def refund(ctx: ToolContext, amount_cents: int) -> Any:
+    CALLS.append(ctx.key)
+    return {"refunded": amount_cents}
+
+
+@tool(effect="unkeyed", probe=lambda ctx, **args: Undecided("ask later"))
+def letter(ctx: ToolContext) -> Any:
+    CALLS.append(ctx.key)
+    if ctx.attempt == 1:
+        raise UnknownOutcome("the line was cut")
+    return "sent"
+
+
+@tool(effect="unkeyed")
+def parcel(ctx: ToolContext) -> Any:
+    CALLS.append(ctx.key)
+    raise UnknownOutcome("the line was cut")
+
+
+LATE = threading.Event()
+
+
+@tool(effect="read")
+def look(ctx: ToolContext) -> Any:
+    """Answers when the test says so."""
+    LATE.wait(10)
+    return {"nan": float("nan"), "bytes": b"\0\xff", "text": "<b>\0</b>"}
+
+
+@flow(name="desk", version="1", tools=[refund])
+def desk(run: RunView) -> Moves:
+    try:
+        done = yield Call(refund, amount_cents=run.input["amount_cents"])
+    except CallFailed as refused:
+        return {"outcome": refused.outcome, "why": refused.reason}
+    return done
+
+
+@flow(name="post", version="1", tools=[letter])
+def post(run: RunView) -> Moves:
+    return (yield Call(letter))
+
+
+@flow(name="parcels", version="1", tools=[parcel])
+def parcels(run: RunView) -> Moves:
+    return (yield Call(parcel))
+
+
+@flow(name="looker", version="1", tools=[look])
+def looker(run: RunView) -> Moves:
+    return (yield Call(look))
+
+
+@flow(name="sleeper", version="1")
+def sleeper(run: RunView) -> Moves:
+    yield Sleep(run.input)
+    return "rested"
+
+
+@flow(name="fails", version="1")
+def fails(run: RunView) -> Moves:
+    yield Sleep(0)
+    raise RuntimeError("no luck")

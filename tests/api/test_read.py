@@ -1,0 +1,95 @@
+"""GET /runs, /runs/{id}/journal, /runs/{id}/state, /workers, /releases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.api.conftest import Cast, Desk, problem
+
+
+def start(cast: Cast, agent: str = "desk", cents: int = 1, **more: Any) -> str:
+    answer = cast("olga").post("/runs", {"agent": agent, "input": {"amount_cents": cents}} | more)
+    run_id: str = answer.json()["id"]
+    return run_id
+
+
+def ids(answer: Any) -> list[str]:
+    return [item["id"] for item in answer.json()["items"]]
+
+
+def test_a_list_is_newest_first_and_its_cursor_goes_on_where_it_stopped(cast: Cast, desk: Desk) -> None:
+    made = [start(cast) for _ in range(5)][::-1]
+    victor = cast("victor")
+    first = victor.get("/runs", limit=2)
+    second = victor.get("/runs", limit=2, cursor=first.json()["next_cursor"])
+    third = victor.get("/runs", limit=2, cursor=second.json()["next_cursor"])
+    assert ids(first) + ids(second) + ids(third) == made
+    assert third.json()["next_cursor"] is None
+
+
+def test_filters_narrow_the_list_and_add_up(cast: Cast, desk: Desk) -> None:
+    plain = start(cast)
+    waits = start(cast, cents=9_000, labels={"team": "a", "x": "y:z"})
+    key = start(cast, request_key="ticket-9", labels={"team": "a"})
+    desk.work()
+    victor = cast("victor")
+    assert set(ids(victor.get("/runs", status="done"))) == {plain, key}
+    assert set(ids(victor.get("/runs", status=["done", "awaiting_approval"]))) == {plain, key, waits}
+    assert ids(victor.get("/runs", label=["team:a", "x:y:z"])) == [waits]
+    assert set(ids(victor.get("/runs", label="team:a"))) == {waits, key}
+    assert ids(victor.get("/runs", q="ticket-9")) == [key]
+    assert ids(victor.get("/runs", q=plain)) == [plain]
+    assert ids(victor.get("/runs", agent="post")) == []
+    release = victor.get(f"/runs/{plain}").json()["pin"]["release"]
+    assert len(ids(victor.get("/runs", release=release))) == len(ids(victor.get("/runs", release="desk@1"))) == 3
+
+
+def test_a_journal_is_read_in_pieces_without_gaps(cast: Cast, desk: Desk) -> None:
+    run_id = start(cast)
+    desk.work()
+    whole = cast("victor").get(f"/runs/{run_id}/journal").json()
+    assert [entry["seq"] for entry in whole["items"]] == list(range(1, len(whole["items"]) + 1))
+    assert whole["next_cursor"] is None
+    assert whole["items"][-1]["kind"] == "DONE"
+    read: list[Any] = []
+    after: str | None = "0"
+    while after is not None:
+        piece = cast("victor").get(f"/runs/{run_id}/journal", after=after, limit=2).json()
+        read += piece["items"]
+        after = piece["next_cursor"]
+    assert read == whole["items"]
+    for entry in read:
+        assert set(entry) == {"seq", "kind", "body", "step", "epoch", "actor", "recorded_at"}
+        assert entry["recorded_at"].endswith("Z")
+
+
+def test_the_state_is_the_fold_now_or_at_a_seq(cast: Cast, desk: Desk) -> None:
+    run_id = start(cast, cents=9_000, labels={"team": "a"})
+    desk.work()
+    now = cast("victor").get(f"/runs/{run_id}/state").json()
+    (step,) = now["steps"]
+    assert (
+        step["tool"] == "refund" and step["state"] == "awaiting_approval" and step["approval"]["verdict"] == "requested"
+    )
+    assert now["unsettled"] == [1] and now["done"] is None and now["labels"] == {"team": "a"}
+    assert now["frontier"] == step["seq"] - 1
+    before = cast("victor").get(f"/runs/{run_id}/state", at=1).json()
+    assert before["seq"] == 1 and before["steps"] == [] and before["input"] == {"amount_cents": 9_000}
+
+
+def test_a_state_beyond_the_end_is_the_state_now(cast: Cast, desk: Desk) -> None:
+    run_id = start(cast)
+    assert cast("victor").get(f"/runs/{run_id}/state", at=999).json()["seq"] == 1
+    assert problem(cast("victor").get(f"/runs/{run_id}/state", at=0))["status"] == 422
+
+
+def test_workers_tell_their_lease_and_what_they_hold(cast: Cast, desk: Desk) -> None:
+    (worker,) = cast("victor").get("/workers").json()["items"]
+    assert worker["name"] == "desk" and worker["runs"] == 0 and worker["ended_at"] is None
+    assert worker["expires_at"] > worker["heartbeat_at"]
+
+
+def test_releases_are_told_with_their_whole_content(cast: Cast, desk: Desk) -> None:
+    listed = {item["agent"]: item for item in cast("victor").get("/releases").json()["items"]}
+    assert listed["desk"]["version"] == "1" and len(listed["desk"]["id"]) == 64
+    assert listed["desk"]["content"]["tools"][0]["effect"] == "keyed"

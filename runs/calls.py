@@ -44,9 +44,12 @@ class CallPool:
     _jobs: SimpleQueue[Job | None] = field(default_factory=SimpleQueue)
     _idle: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     _threads: int = 0
+    _running: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def start(self, job: Job) -> None:
+        with self._lock:
+            self._running += 1
         if not self._idle.acquire(blocking=False):
             with self._lock:
                 grow = self._threads < self.most
@@ -54,6 +57,11 @@ class CallPool:
             if grow:
                 threading.Thread(target=self._work, name=f"call-{self._threads}", daemon=True).start()
         self._jobs.put(job)
+
+    @property
+    def idle(self) -> bool:
+        """Whether no call is under way."""
+        return self._running == 0
 
     def _work(self) -> None:
         while True:
@@ -64,8 +72,10 @@ class CallPool:
                 how: Ended = Returned(finish(job.run()))
             except BaseException as error:
                 how = Raised(error)
-            self._idle.release()
             job.ended(how)
+            with self._lock:
+                self._running -= 1
+            self._idle.release()
 
     def abandon(self) -> None:
         with self._lock:

@@ -21,6 +21,7 @@ from runs.registry import agents, announce
 from runs.sessions import Session
 from runs.state import RunState
 from runs.worker import Worker
+from tests.rig.ledger import wait_until
 
 
 class CrashHere(BaseException):
@@ -33,6 +34,8 @@ class Crew:
     def __init__(self, dsn: str) -> None:
         self.dsn = dsn
         self.workers: list[Worker] = []
+        self.standing: Worker | None = None
+        self.hired = 0
         self.messages: deque[tuple[UUID, str]] = deque()
         self.sweep = Sweep(dsn, 0.0, 0.05, self.take)
 
@@ -41,23 +44,28 @@ class Crew:
         return True
 
     def hire(self, lease: float = 30.0) -> Worker:
-        session = Session(f"w{len(self.workers) + 1}", "threads", 4, "local", lease, list(agents()), {})
+        self.hired += 1
+        session = Session(f"w{self.hired}", "threads", 4, "local", lease, list(agents()), {})
         worker = Worker(self.dsn, session, agents(), payload_store(), self.take)
         self.workers.append(worker)
         return worker
 
     def lose(self, worker: Worker) -> None:
-        """As if its process had died and the supervisor had seen it."""
+        """As if its process had died and the supervisor had seen it. A call under way ends first: no thread can be killed."""
+        wait_until(lambda: worker.calls.idle, "the lost worker's calls end")
         with psycopg.connect(self.dsn, autocommit=True) as conn:
             conn.execute(
                 "UPDATE runs_workersession SET ended_at = clock_timestamp(), end_reason = 'process died'"
                 " WHERE id = %s AND ended_at IS NULL",
                 (worker.session.id,),
             )
+        worker.close()
+        self.workers.remove(worker)
 
     def drive(self, run_id: UUID, worker: Worker | None = None, seconds: float = 20.0) -> Run:
         """Until the run has ended or only a person can release it."""
-        worker = worker or self.hire()
+        if worker is None:
+            worker = self.standing = self.standing or self.hire()
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             run = Run.objects.get(id=run_id)

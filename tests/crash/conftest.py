@@ -1,0 +1,3 @@
+from tests.rig.fixtures import ledger as ledger
+from tests.rig.fleet import fleet as fleet
+from tests.rig.fleet import nursery as nursery

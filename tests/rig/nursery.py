@@ -1,0 +1,125 @@
+"""Processes of `manage.py` that are born in some hundredths of a second: a process with everything imported forks them.
+
+Each child is a process of its own in every other way: own session and process group, own environment, settings read
+anew, connections made after the fork. Reads one order a line, `{"words", "environment", "log"}`; tells each birth and
+each death. When its input ends, it kills what it made.
+"""
+
+import importlib
+import json
+import os
+import select
+import signal
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+ROOT = Path(__file__).resolve().parents[2]
+PRELOADED = (
+    "celery.bin.worker", "celery.apps.worker", "celery.worker.consumer", "celery.worker.components", "celery.concurrency.thread",
+    "celery.concurrency.prefork", "celery.fixups.django", "kombu.transport.redis", "psycopg_pool", "obstore.store",
+    "django.core.management", "django.db.backends.postgresql.base", "config.celery", "runs.management.commands.worker",
+    "recovery.management.commands.sweep", "runs.management.commands.start", "tests.rig.agents",
+)  # fmt: skip
+
+
+def main() -> None:
+    sys.path.insert(0, str(ROOT))
+    os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
+    import django
+
+    django.setup()
+    for name in PRELOADED:
+        importlib.import_module(name)
+    tell(ready=True)
+    children: set[int] = set()
+    woken, waker = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    signal.set_wakeup_fd(waker)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    orders = sys.stdin.buffer
+    while True:
+        ready = select.select([orders, woken], [], [])[0]
+        if woken in ready:
+            os.read(woken, 4096)
+        bury(children)
+        if orders in ready:
+            line = orders.raw.readline()  # type: ignore[attr-defined]
+            if not line:
+                break
+            children.add(bear(json.loads(line)))
+    for pid in children:
+        os.killpg(pid, signal.SIGKILL)
+
+
+def bear(order: dict[str, Any]) -> int:
+    pid = os.fork()
+    if pid == 0:
+        live(order)
+    tell(born=pid)
+    return pid
+
+
+def bury(children: set[int]) -> None:
+    for pid in list(children):
+        found, status = os.waitpid(pid, os.WNOHANG)
+        if found:
+            children.discard(pid)
+            tell(died=pid, code=os.waitstatus_to_exitcode(status))
+
+
+def live(order: dict[str, Any]) -> NoReturn:
+    """In the child: become the command that was ordered."""
+    code = 1
+    try:
+        os.setsid()
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        log = os.open(order["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        for fd, number in ((nothing, 0), (log, 1), (log, 2)):
+            os.dup2(fd, number)
+        os.environ.clear()
+        os.environ.update(order["environment"])
+        sys.path[:0] = order["path"]
+        read_settings_anew()
+        sys.argv = ["manage.py", *order["words"]]
+        from django.core.management import execute_from_command_line
+
+        execute_from_command_line(sys.argv)
+        code = 0
+    except SystemExit as left:
+        code = left.code if isinstance(left.code, int) else 1
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def read_settings_anew() -> None:
+    """What was read from the environment at import is read again: the settings, and the point to die at."""
+    import config.settings
+    import journal.crash
+    from django.conf import settings
+    from django.db import connections
+
+    importlib.reload(config.settings)
+    importlib.reload(journal.crash)
+    for name in dir(config.settings):
+        if name.isupper():
+            setattr(settings, name, getattr(config.settings, name))
+    vars(connections).pop("settings", None)
+    connections._settings = None
+    del connections["default"]
+
+
+def tell(**news: Any) -> None:
+    sys.stdout.write(json.dumps(news) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -8,7 +8,7 @@ from demo.traffic import AWAITING_AT_MOST, next_order, pause
 def share_above_the_limit(awaiting: int) -> float:
     dice = random.Random(1)
     orders = [order_named(next_order(dice, awaiting)) for _ in range(300)]
-    return sum(order is not None and order["total_cents"] > APPROVAL_LIMIT_CENTS for order in orders) / len(orders)
+    return sum(bool(order and order["total_cents"] > APPROVAL_LIMIT_CENTS) for order in orders) / len(orders)
 
 
 def test_some_runs_need_approval_until_enough_wait_for_it() -> None:

@@ -23,10 +23,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, every: float, count: int | None, **options: Any) -> None:
         signal.signal(signal.SIGTERM, _leave)
-        dice, started = random.Random(), 0
+        started = 0
         while count is None or started < count:
             try:
-                started += self._start_one(dice)
+                started += self.start_one()
             except (OperationalError, InterfaceError) as error:
                 # The database may be away for a while; the demo is the last to complain.
                 self.stderr.write(f"demo: {str(error).splitlines()[0]}")
@@ -34,12 +34,13 @@ class Command(BaseCommand):
             if started != count:
                 time.sleep(pause(every, started))
 
-    def _start_one(self, dice: random.Random) -> bool:
+    def start_one(self) -> bool:
+        """Whether a run was started; not while enough are under way."""
         runs = Run.objects.filter(agent=refund_desk.name)
         if runs.exclude(status__in=ENDED)[:UNFINISHED_AT_MOST].count() >= UNFINISHED_AT_MOST:
             return False
         awaiting = runs.filter(status=Status.AWAITING_APPROVAL).count()
-        start(refund_desk.name, {"order_id": next_order(dice, awaiting)})
+        start(refund_desk.name, {"order_id": next_order(random.Random(), awaiting)})
         return True
 
 

@@ -12,8 +12,9 @@ from django.db import DatabaseError, connection
 from psycopg.conninfo import conninfo_to_dict
 
 from config.celery import app
-from config.health import durability_faults, readiness_faults
-from journal.partitions import missing_partitions
+from config.health import readiness_faults
+from journal.durability import durability_faults
+from journal.partitions import partition_faults
 
 OLDEST_SERVER = 150000
 SHOWN = "********"
@@ -59,11 +60,8 @@ def _server() -> Iterator[Finding]:
     yield Finding("durability", "; ".join(lost) or "fsync and full_page_writes are on", fault=bool(lost))
     behind = readiness_faults()
     yield Finding("migrations", "; ".join(behind) or "all applied", fault=bool(behind))
-    connection.ensure_connection()
-    missing = missing_partitions(connection.connection)
-    yield Finding(
-        "partitions", f"missing: {', '.join(missing)}" if missing else "made for the months ahead", bool(missing)
-    )
+    missing = partition_faults()
+    yield Finding("partitions", "; ".join(missing) or "made for the months ahead", fault=bool(missing))
 
 
 def _broker() -> Finding:

@@ -5,6 +5,8 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, JsonResponse
 
+from journal.durability import durability_faults
+
 
 def healthz(request: HttpRequest) -> JsonResponse:
     return JsonResponse({"status": "ok"})
@@ -25,10 +27,3 @@ def readiness_faults() -> list[str]:
     except DatabaseError as error:
         return [f"the database does not answer: {str(error).strip()}"]
     return faults + [f"migration {migration} is not applied" for migration, _ in missing]
-
-
-def durability_faults() -> list[str]:
-    """Server settings under which a committed entry may be lost; empty when the journal can trust the database."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT name FROM pg_settings WHERE name IN ('fsync', 'full_page_writes') AND setting = 'off'")
-        return [f"{name} is off: a crash of the machine can lose or tear committed entries" for (name,) in cursor]

@@ -133,9 +133,9 @@ class Supervisor:
             pid = child.pid
             code = child.reap()
             if code is not None:
-                self._bury(
-                    child, f"{child.name} (process {pid}) {how_it_ended(code)}, see {self.place.log(child.name)}"
-                )
+                log = self.place.log(child.name)
+                self.place.say(f"{child.name} (process {pid}) {how_it_ended(code)}; its log: {log}")
+                self._bury(child)
             if child.process is None and time.monotonic() >= child.due and not self._stops:
                 self._start(child)
 
@@ -189,7 +189,7 @@ class Supervisor:
             if remaining:
                 self._sleep(0.1)
         for child in remaining:
-            self.place.say(f"{child.name} did not stop within {patience:.0f} s: {then.name}")
+            self.place.say(f"{child.name} has to be ended by {then.name}")
             child.send(then)
             if child.process is not None:
                 child.process.wait(5)

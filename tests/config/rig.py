@@ -103,7 +103,7 @@ class Up:
 
 def words_of(pid: int) -> list[str]:
     try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").replace("\0", " ").split()
     except OSError:
         return []
     return [part for word in words for part in (word, word.rsplit("/", 1)[-1])]

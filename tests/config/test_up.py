@@ -31,7 +31,9 @@ def test_it_prints_the_address_and_a_login_that_leads_to_the_login_page(up: Up) 
 
 def test_the_database_lies_below_the_data_folder_and_keeps_what_it_is_told(up: Up) -> None:
     assert list(up.data.glob("**/postmaster.pid"))
-    assert up.ask("SELECT current_user, current_database(), current_setting('fsync')") == [("holdfast", "holdfast", "on")]
+    assert up.ask("SELECT current_user, current_database(), current_setting('fsync')") == [
+        ("holdfast", "holdfast", "on")
+    ]
 
 
 def test_static_files_are_served_under_hashed_names(up: Up) -> None:
@@ -56,7 +58,9 @@ def test_a_worker_that_stands_still_beyond_its_lease_is_killed(up: Up) -> None:
     assert soon(lambda: up.ask(SESSION, replacement))
 
 
-@pytest.mark.parametrize("words", [("manage.py", "sweep"), ("granian",), ("manage.py", "payments")], ids=lambda w: w[-1])
+@pytest.mark.parametrize(
+    "words", [("manage.py", "sweep"), ("granian",), ("manage.py", "payments")], ids=lambda w: w[-1]
+)
 def test_a_killed_child_is_replaced_within_seconds(up: Up, words: tuple[str, ...]) -> None:
     child = soon(lambda: up.pid_of(*words))
     os.kill(child, signal.SIGKILL)
@@ -65,9 +69,9 @@ def test_a_killed_child_is_replaced_within_seconds(up: Up, words: tuple[str, ...
 
 
 def test_a_killed_broker_is_replaced_within_seconds(up: Up) -> None:
-    child = soon(lambda: up.pid_of("--unixsocket"))
+    child = soon(lambda: up.pid_of("valkey-server"))
     os.kill(child, signal.SIGKILL)
-    soon(lambda: (pid := up.pid_of("--unixsocket")) != child and pid, 10)
+    soon(lambda: (pid := up.pid_of("valkey-server")) != child and pid, 10)
 
 
 def test_a_killed_database_is_replaced_and_the_pages_come_back(up: Up) -> None:
@@ -105,7 +109,7 @@ def test_ctrl_c_ends_everything_and_up_starts_again_on_the_same_data(tmp_path: P
 
 
 def test_children_do_not_outlive_a_killed_up(tmp_path: Path) -> None:
-    with Up(tmp_path / "var", "--no-demo") as up:
+    with Up(tmp_path / "var", "--no-demo", variables={"HOLDFAST_AGENTS": "demo.agents"}) as up:
         up.wait_until_ready()
         assert up.pid_of("manage.py", "worker") and not up.pid_of("manage.py", "payments")
         os.kill(up.process.pid, signal.SIGKILL)

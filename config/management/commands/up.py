@@ -28,13 +28,19 @@ class Command(BaseCommand):
         if options["data"]:
             os.environ["HOLDFAST_DATA"] = options["data"]
         try:
+            if options["no_demo"]:
+                os.environ["HOLDFAST_DEMO"] = "0"
             environment = read_environment()
             port = environment.port if options["port"] is None else options["port"] or free_port(0)
             place = Installation(environment, say=print_line, show=self._show)
             place.open(f"http://127.0.0.1:{port}")
             if not port_is_free(port):
                 raise InstallationError(f"Port {port} is taken: stop what listens there, or choose one with --port.")
-            plan = Plan(port, max(options["workers"], 0), not options["no_demo"], free_port(PAYMENTS_PORT))
+            workers = max(options["workers"], 0)
+            if workers and not environment.agents:
+                print_line("no agents: name their modules in HOLDFAST_AGENTS. No workers start.")
+                workers = 0
+            plan = Plan(port, workers, not options["no_demo"], free_port(PAYMENTS_PORT))
             Supervisor(place, plan).run()
         except (InstallationError, EmbeddedError, ImproperlyConfigured) as error:
             raise CommandError(str(error)) from error

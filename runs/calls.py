@@ -69,7 +69,7 @@ class CallPool:
             if job is None:
                 return
             try:
-                how: Ended = Returned(finish(job.run()))
+                how: Ended = Returned(job.run())
             except BaseException as error:
                 how = Raised(error)
             job.ended(how)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
@@ -52,7 +52,7 @@ log = logging.getLogger("holdfast.engine")
 SLICE_SECONDS = 60.0
 SLICE_STEPS = 200
 STEERED = object()
-POINTS = {
+POINTS: dict[str, str] = {
     Kind.TOOL_CALL: "intent", Kind.ATTEMPT: "attempt", Kind.OBS: "outcome", Kind.ERROR: "outcome", Kind.PLAN: "plan",
     Kind.APPROVAL: "approval", Kind.RECONCILE: "finding", Kind.TIMER: "timer", Kind.CONTROL: "control", Kind.DONE: "done",
 }  # fmt: skip
@@ -164,7 +164,7 @@ class Slice:
         else:
             self.let_go(self.park_for(acts))
 
-    def carry_out(self, ready: dict[int, Act]) -> None:
+    def carry_out(self, ready: Mapping[int, Act]) -> None:
         written: list[Draft] = []
         for step, act in ready.items():
             slot = self.state.slots[step]
@@ -294,14 +294,20 @@ class Slice:
         try:
             happened = [self.inbox.get(timeout=max(0.0, deadline - time.monotonic())), *drain(self.inbox)]
         except Empty:
-            happened = [(f, Raised(TimedOut())) for f in self.flying.values() if f.deadline <= time.monotonic()]
-            for flight, _ in happened:
+            late = [flight for flight in self.flying.values() if flight.deadline <= time.monotonic()]
+            happened = [(flight, Raised(TimedOut("no answer within its timeout"))) for flight in late]
+            for flight in late:
                 flight.left = True
                 self.worker.calls.abandon()
         for item in happened:
-            if item is not STEERED and self.flying.get(item[0].step) is item[0]:
-                del self.flying[item[0].step]
-                self.note_end(*item)
+            if item is STEERED:
+                continue
+            flight, how = item
+            if self.flying.get(flight.step) is flight:
+                del self.flying[flight.step]
+                self.note_end(flight, how)
+            else:  # it answered in the very moment in which it was given up
+                flight.ended(how)
         if self.pending and (self.flying or STEERED in happened):
             self.commit([])
         elif STEERED in happened:

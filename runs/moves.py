@@ -109,7 +109,7 @@ def from_record(record: Mapping[str, Any]) -> Move:
 
 def as_moves(given: object) -> list[Move]:
     """What an agent returned or yielded, as a list of moves; raises TypeError naming what is wrong."""
-    moves = list(given) if isinstance(given, (list, tuple)) else [given]
+    moves: list[Any] = list(given) if isinstance(given, (list, tuple)) else [given]
     for move in moves:
         if not isinstance(move, (Call, Sleep, Finish, Fail)):
             raise TypeError(f"an agent decides Call, Sleep, Finish or Fail, not {type(move).__name__}")

@@ -14,7 +14,7 @@ from journal.entries import Draft, Kind
 from journal.errors import PayloadStoreDown
 from runs import drafts
 from runs.agents import FunctionModel
-from runs.calls import Ended, Raised, Returned
+from runs.calls import Ended, Raised, Returned, finish
 from runs.moves import as_moves
 from runs.outcomes import Absent, Found, PermanentError, TransientError, Undecided
 from runs.state import RunState, RunView, Slot
@@ -56,19 +56,22 @@ class Flight:
     def run(self) -> Any:
         if self.model is not None:
             crash_point("before-model")
-            answer = self.model.ask(self.view)  # type: ignore[arg-type]
+            assert self.view is not None
+            said = finish(self.model.ask(self.view))
             crash_point("after-model")
-            return answer
+            return said
         assert self.tool is not None and self.slot is not None
         if self.probing:
             crash_point("before-probe")
-            answer = self.tool.probe(self.ctx, **self.slot.args)  # type: ignore[misc]
+            assert self.tool.probe is not None
+            found = finish(self.tool.probe(self.ctx, **self.slot.args))
             crash_point("after-probe")
-            return answer
+            return found
         if not self.worker.session.alive:
             raise LeaseLapsed
         crash_point("before-effect")
-        result = self.tool(self.ctx, **self.slot.args)  # type: ignore[arg-type]
+        assert self.ctx is not None
+        result = finish(self.tool(self.ctx, **self.slot.args))
         crash_point("after-effect")
         return result
 

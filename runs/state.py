@@ -76,7 +76,7 @@ class Slot:
 
     @property
     def tool(self) -> str:
-        return self.body["tool"] if self.kind == "call" else "sleep"
+        return str(self.body["tool"]) if self.kind == "call" else "sleep"
 
     @property
     def args(self) -> dict[str, Any]:
@@ -88,15 +88,15 @@ class Slot:
 
     @property
     def key(self) -> str:
-        return self.body.get("key", "")
+        return str(self.body.get("key", ""))
 
     @property
     def effect(self) -> str:
-        return self.body.get("effect", "")
+        return str(self.body.get("effect", ""))
 
     @property
     def digest(self) -> str:
-        return self.body.get("digest", "")
+        return str(self.body.get("digest", ""))
 
     @property
     def gate(self) -> str | None:

@@ -6,10 +6,10 @@ from uuid import UUID
 
 from celery import shared_task
 
-from runs import process
 from runs.dispatch import ADVANCE
+from runs.process import worker
 
 
 @shared_task(name=ADVANCE, ignore_result=True)
 def advance(run_id: str, release_id: str) -> None:
-    process.worker().advance(UUID(run_id), release_id)
+    worker().advance(UUID(run_id), release_id)

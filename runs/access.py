@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.apps import apps
+from django.contrib.auth.hashers import make_password
 from django.contrib.auth.management import create_permissions
 from django.contrib.auth.models import Group, Permission, User
 from django.db import transaction
@@ -85,9 +86,10 @@ def _stored_permissions() -> dict[str, Permission]:
 def ensure_demo_users(password: str) -> None:
     """Olga operates, Ada approves, Victor views, Max administers; all with this password."""
     ensure_roles()
+    hashed = make_password(password)  # once: it is slow on purpose
     for username, role in DEMO_USERS.items():
         user, _ = User.objects.get_or_create(username=username)
-        user.set_password(password)
+        user.password = hashed
         user.save(update_fields=["password"])
         user.groups.set([Group.objects.get(name=role)])
 

@@ -93,7 +93,7 @@ def verify_from_mark(run_id: UUID, *, conn: Conn | None = None) -> VerifiedMark:
     if chain.faults:
         return VerifiedMark(seq, at, ok=False)
     with (conn or connection).cursor() as cursor:
-        cursor.execute(_MARK, (chain.seq, chain.prev, run_id, chain.seq))
+        cursor.execute(_MARK, (chain.seq, chain.link_at_end, run_id, chain.seq))
         moved = cursor.fetchone()
     return VerifiedMark(chain.seq, moved[0] if moved else at, ok=True)
 
@@ -109,10 +109,15 @@ class _Chain:
     """Follows the rows of one journal from a verified link on."""
 
     def __init__(self, run_id: UUID, seq: int, prev: bytes) -> None:
-        self.run_id, self.seq, self.prev = run_id, seq, prev
+        self.run_id, self.seq = run_id, seq
+        self._prevs = {prev}
         self.faults: list[Fault] = []
         self._links = {seq: prev}  # by the seq that carries it
         self._begin_append()
+
+    @property
+    def link_at_end(self) -> bytes:
+        return self._links[self.seq]
 
     def fault(self, seq: int, what: str) -> None:
         self.faults.append(Fault(self.run_id, seq, what))
@@ -127,6 +132,7 @@ class _Chain:
             self.fault(row.seq, "the entry was changed: it does not have the digest it was written with")
             self._whole = False
         self._digests.append(digest)
+        self._times.append((row.seq, row.recorded_at))
         if row.link is not None:
             self._close_append(row, row.link)
 
@@ -142,15 +148,20 @@ class _Chain:
             self.fault(head_seq, "the journal's head has another hash than the chain")
 
     def _begin_append(self) -> None:
-        self._first, self._digests, self._whole = self.seq + 1, list[bytes](), True
+        self._first, self._whole = self.seq + 1, True
+        self._digests: list[bytes] = []
+        self._times: list[tuple[int, datetime]] = []
 
     def _close_append(self, row: _Row, stored: bytes) -> None:
-        made = link(self.prev, self.run_id, self._first, row.recorded_at, self._digests)
-        if self._whole and made != stored:
+        made = {link(prev, self.run_id, self._first, row.recorded_at, self._digests) for prev in self._prevs}
+        if self._whole and stored not in made:
             which = f"entry {row.seq}" if self._first == row.seq else f"entries {self._first} to {row.seq}"
             self.fault(row.seq, f"the chain is broken: the link does not fit {which} and what came before")
-        # What is broken is told once: behind a changed entry the stored link stands for what was written.
-        self.prev = made if self._whole else stored
+        elif self._whole:
+            for seq, _ in (pair for pair in self._times if pair[1] != row.recorded_at):
+                self.fault(seq, "the entry was changed: it does not have the time of its append")
+        # What is broken is told once: the next append may follow from the link as stored or as it should be.
+        self._prevs = {stored} if stored in made or not self._whole else {stored, *made}
         self._links[row.seq] = stored
         self._begin_append()
 

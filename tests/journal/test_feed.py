@@ -1,0 +1,110 @@
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+from uuid import UUID, uuid4
+
+import psycopg
+
+from journal.feed import CHANNEL, Listener, Notifier
+from tests.journal.waiting import until
+
+KILL = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND datname = current_database()"
+)
+NOTIFYING = """SELECT pid FROM pg_stat_activity
+    WHERE query LIKE '%pg_notify%' AND datname = current_database() AND pid <> pg_backend_pid()"""
+LISTENING = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND datname = current_database()"
+
+
+def heard(dsn: str, work: Callable[[Listener], Awaitable[Any]], **how: Any) -> Any:
+    return asyncio.run(asyncio.wait_for(work(Listener(dsn, **how)), 20))  # type: ignore[arg-type]
+
+
+def test_touched_runs_are_told_together_and_not_more_often_than_each_period(journal_dsn: str) -> None:
+    notifier, ids = Notifier(journal_dsn, period=0.05), [uuid4() for _ in range(450)]
+    with psycopg.connect(journal_dsn, autocommit=True) as conn:
+        conn.execute(f"LISTEN {CHANNEL}".encode())
+        notifier.touch(ids[0])
+        for run_id in ids * 3:
+            notifier.touch(run_id)
+        notifier.close()
+        told: list[str] = []
+        for message in conn.notifies(timeout=5, stop_after=1):
+            told.append(message.payload)
+        told += [message.payload for message in conn.notifies(timeout=0.3)]
+    assert {UUID(text) for payload in told for text in payload.split(",")} == set(ids)
+    assert len(told) <= 8 and max(map(len, told)) < 8000
+
+
+def test_a_notifier_survives_its_connection(journal_dsn: str) -> None:
+    notifier, one = Notifier(journal_dsn, period=0.01), uuid4()
+    with psycopg.connect(journal_dsn, autocommit=True) as conn:
+        notifier.touch(uuid4())
+        (pid,) = until(lambda: conn.execute(NOTIFYING).fetchone())
+        conn.execute(f"LISTEN {CHANNEL}".encode())
+        conn.execute("SELECT pg_terminate_backend(%s, 5000)", (pid,))
+        notifier.touch(one)
+        assert str(one) in next(m.payload for m in conn.notifies(timeout=10, stop_after=1))
+    notifier.close()
+
+
+def test_nobody_waits_for_a_database_that_is_away() -> None:
+    notifier = Notifier("host=/nowhere/at/all")
+    notifier.touch(uuid4())
+    notifier.close()
+
+
+def test_a_stream_hears_of_its_run_and_a_list_of_all(journal_dsn: str) -> None:
+    mine, other = uuid4(), uuid4()
+
+    async def work(listener: Listener) -> tuple[Any, ...]:
+        async with listener.subscribe(mine) as one, listener.subscribe() as every:
+            assert await one.get(10) == await every.get(10) == "refresh", (
+                "what came before the connection was not heard"
+            )
+            notifier = Notifier(journal_dsn)
+            notifier.touch(mine, other)
+            notifier.close()
+            return await one.get(10), await every.get(10), await one.get(0.05)
+
+    assert heard(journal_dsn, work) == ({mine}, {mine, other}, set())
+
+
+def test_too_many_changes_become_refresh(journal_dsn: str) -> None:
+    async def work(listener: Listener) -> list[Any]:
+        async with listener.subscribe() as slow:
+            await slow.get(10)
+            slow.hear([uuid4() for _ in range(3)])
+            slow.hear([uuid4() for _ in range(3)])
+            return [await slow.get(10), await slow.get(0.05)]
+
+    assert heard(journal_dsn, work, bound=5) == ["refresh", set()]
+
+
+def test_a_lost_connection_comes_back_and_says_refresh(journal_dsn: str) -> None:
+    mine = uuid4()
+
+    async def work(listener: Listener) -> list[Any]:
+        async with listener.subscribe(mine) as one:
+            said: list[Any] = [await one.get(10)]
+            with psycopg.connect(journal_dsn, autocommit=True) as conn:
+                conn.execute(KILL)
+                said.append(await one.get(10))
+                conn.execute("SELECT pg_notify(%s, %s)", (CHANNEL, "not ours"))
+                conn.execute("SELECT pg_notify(%s, %s)", (CHANNEL, str(mine)))
+            return [*said, await one.get(10)]
+
+    assert heard(journal_dsn, work) == ["refresh", "refresh", {mine}]
+
+
+def test_all_streams_share_one_connection_that_ends_with_the_last(journal_dsn: str) -> None:
+    async def work(listener: Listener) -> None:
+        with psycopg.connect(journal_dsn, autocommit=True) as conn:
+            async with listener.subscribe() as one, listener.subscribe() as two, listener.subscribe() as three:
+                for stream in (one, two, three):
+                    assert await stream.get(10) == "refresh"
+                assert conn.execute(LISTENING).fetchone() == (1,)
+            await asyncio.sleep(0)
+            await asyncio.to_thread(until, lambda: conn.execute(LISTENING).fetchone() == (0,))
+
+    heard(journal_dsn, work)

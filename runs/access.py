@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import getpass
 import hashlib
+import os
 import secrets
 from datetime import timedelta
 from typing import Any
@@ -140,3 +142,11 @@ def user_of_token(token: str) -> User | None:
 
 def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+
+
+def shell_actor() -> str:
+    """Who acts at a shell: the login name of the system, marked so that no web user can look like it."""
+    try:
+        return f"shell:{getpass.getuser()}"
+    except (KeyError, OSError):  # a container's user may have no name
+        return f"shell:{os.getuid()}"

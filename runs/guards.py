@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
-import os
-
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.http import HttpRequest
@@ -68,11 +65,3 @@ def _allowed(user: User, permission: str) -> User:
 def actor_of(request: HttpRequest) -> str:
     """The name under which the journal keeps who did it: the login's, never one from the request."""
     return request.user.get_username()
-
-
-def shell_actor() -> str:
-    """The same for somebody at a shell: the login name of the system, marked so that no web user can look like it."""
-    try:
-        return f"shell:{getpass.getuser()}"
-    except (KeyError, OSError):  # a container's user may have no name
-        return f"shell:{os.getuid()}"

@@ -11,6 +11,7 @@ from runs.models import ENDED, Release
 
 
 class Command(BaseCommand):
+    requires_system_checks = []
     help = "Shows the releases: agent@version, runs that are not ended, when it was first announced, id."
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -6,13 +6,14 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from runs.access import shell_actor
 from runs.commands import resume_run
 from runs.errors import RunsError
-from runs.guards import shell_actor
 from runs.queries import find_run
 
 
 class Command(BaseCommand):
+    requires_system_checks = []
     help = "Lifts a hold or a divergence of a run; the last line printed is its id."
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -11,6 +11,7 @@ from runs.errors import RunsError
 
 
 class Command(BaseCommand):
+    requires_system_checks = []
     help = "Makes API tokens. The last line printed is the token; it cannot be shown again."
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -24,7 +24,7 @@ from ninja.errors import AuthenticationError, HttpError, ValidationError
 from config.wire import BodyRefused, strict_json
 from journal import errors as journal
 from recovery import errors as recovery
-from runs import access, errors, guards
+from runs import access, errors, guards, killing
 from runs.views import refused
 
 logger = logging.getLogger(__name__)
@@ -55,6 +55,7 @@ STATUS_OF: dict[type[Exception], int] = {
     guards.CsrfRefused: 403,
     journal.NoSuchRun: 404,
     journal.PayloadStoreDown: 503,
+    killing.WorkerNotKillable: 409,
     recovery.AlreadyReconciled: 409,
     recovery.CannotProbe: 409,
     recovery.EvidenceMissing: 422,

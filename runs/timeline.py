@@ -220,12 +220,20 @@ LOOKS: dict[str, Look] = {
 
 
 def gap_between(before: Entry, after: Entry, holders: Mapping[str, Holder]) -> Gap | None:
-    """A take-over, told by the new holder's first entry. Letting go leaves no gap."""
-    if after.kind != Kind.NOTE or after.epoch <= before.epoch or "session" not in after.body:
+    """A take-over: the new holder's first entry says so, or what came before was a send that its sender never answered.
+
+    Letting go leaves no gap: it happens at a checkpoint.
+    """
+    noted = after.kind == Kind.NOTE and "session" in after.body
+    if after.epoch <= before.epoch or not (noted or is_send(before)):
         return None
-    lost, taker = holders.get(str(after.body.get("from"))), holders.get(str(after.body["session"]))
+    lost, taker = holders.get(str(after.body.get("from"))), holders.get(str(after.body.get("session")))
     began = max(before.recorded_at, min(lost.heartbeat_at, after.recorded_at)) if lost else before.recorded_at
     return Gap(after.epoch, began, after.recorded_at, lost, taker)
+
+
+def is_send(entry: Entry) -> bool:
+    return entry.kind == Kind.ATTEMPT or (entry.kind == Kind.TOOL_CALL and entry.body.get("gate") is None)
 
 
 # -- one line an entry ------------------------------------------------------------------------------------------------

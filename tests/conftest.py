@@ -145,14 +145,14 @@ def embedded_broker(broker_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
     monkeypatch.setenv("BROKER_URL", url)
     monkeypatch.setattr(settings, "CELERY_BROKER_URL", url)
     monkeypatch.setattr(app.conf, "broker_url", url)
-    _forget_broker_connections()
+    forget_broker_connections()
     with app.connection_for_write() as broker:
         broker.default_channel.client.flushdb()
     yield url
-    _forget_broker_connections()
+    forget_broker_connections()
 
 
-def _forget_broker_connections() -> None:
+def forget_broker_connections() -> None:
     kombu.pools.reset()
     app._pool = None
     app.amqp._producer_pool = None

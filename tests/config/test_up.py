@@ -1,5 +1,6 @@
 """`manage.py up`: starts everything from an empty folder, keeps it alive, and leaves nothing behind."""
 
+import json
 import os
 import signal
 import socket
@@ -10,12 +11,25 @@ from pathlib import Path
 
 import pytest
 
+from demo.agents.refund_desk import APPROVAL_LIMIT_CENTS
+from demo.payments.orders import first_orders
 from tests.config.rig import Up, command, processes_of, soon
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("up")]
 
 SESSION = "SELECT id FROM runs_workersession WHERE pid = %s AND ended_at IS NULL"
 ENDED = "SELECT end_reason FROM runs_workersession WHERE id = %s AND ended_at IS NOT NULL"
+
+
+def finishes_a_run(up: Up) -> bool:
+    """Whether a refund that needs no approval is done; the workers of `up` do it."""
+    order = next(order for order in first_orders(50) if order["total_cents"] <= APPROVAL_LIMIT_CENTS)
+    words = ("start", "refund-desk", "--input", json.dumps({"order_id": order["id"]}), "--wait")
+    started = subprocess.run(
+        **command(*words, variables={"HOLDFAST_DATA": str(up.data)}), capture_output=True, timeout=90
+    )
+    assert started.returncode == 0, started.stdout + started.stderr
+    return True
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +86,7 @@ def test_a_killed_broker_is_replaced_within_seconds(up: Up) -> None:
     child = soon(lambda: up.pid_of("valkey-server"))
     os.kill(child, signal.SIGKILL)
     soon(lambda: (pid := up.pid_of("valkey-server")) != child and pid, 10)
+    assert finishes_a_run(up)
 
 
 def test_a_killed_database_is_replaced_and_the_pages_come_back(up: Up) -> None:
@@ -79,6 +94,7 @@ def test_a_killed_database_is_replaced_and_the_pages_come_back(up: Up) -> None:
     os.kill(postmaster, signal.SIGKILL)
     soon(lambda: up.ask("SELECT 1") and int((up.data / "pg/data/postmaster.pid").read_text().split()[0]) != postmaster)
     soon(lambda: "ok" in up.page("/readyz"))
+    assert finishes_a_run(up)
 
 
 def test_a_second_up_on_the_same_data_says_so_and_leaves_the_first_alone(up: Up) -> None:

@@ -142,6 +142,23 @@ class Fleet:
         with psycopg.connect(self.dsn, autocommit=True) as conn:
             return conn.execute(query, values).fetchall()  # type: ignore[arg-type]
 
+    def execute(self, statement: str, *values: Any) -> None:
+        with psycopg.connect(self.dsn, autocommit=True) as conn:
+            conn.execute(statement, values)  # type: ignore[arg-type]
+
+    def await_gates(self, hand: Hand) -> None:
+        """Until the worker's next heartbeat, which tells it the gates in force."""
+        self.await_session(hand)
+        self.await_heartbeat(hand)
+
+    def await_heartbeat(self, hand: Hand) -> None:
+        """Until the worker has renewed its lease once more, and has read what that told it."""
+        beat = "SELECT heartbeat_at FROM runs_workersession WHERE id = %s"
+        last = self.ask(beat, hand.session)
+        for _ in range(2):
+            wait_until(lambda: self.ask(beat, hand.session) != last, f"{hand.name} renews: {hand.said()}")
+            last = self.ask(beat, hand.session)
+
     def rests(self, run_id: UUID, within: float = 25.0) -> Run:
         """The run, once nothing happens to it any more by itself."""
 

@@ -3,7 +3,6 @@
 The order of a command: take the head, look at the run again, append, update the run row, commit.
 """
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,9 +13,7 @@ import psycopg
 from django.db import connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from journal.chain import SALT_BYTES
-from journal.encoding import encode
-from journal.entries import Answer, Draft
+from journal.entries import Answer, Draft, seal
 from journal.errors import NoSuchRun
 
 type Conn = psycopg.Connection[Any] | BaseDatabaseWrapper
@@ -24,7 +21,7 @@ type Conn = psycopg.Connection[Any] | BaseDatabaseWrapper
 _LOCK = """SELECT epoch, last_seq, last_steering_seq, last_recorded_at
     FROM journal_head WHERE run_id = %s FOR NO KEY UPDATE"""
 _APPEND = """SELECT run_id, verdict, first_seq, last_seq, recorded_at FROM journal_append_person_v1(
-    %s, %s, %s::text[], %s::int[], %s::int[], %s::int[], %s::text[], %s::bytea[], %s::bytea[])"""
+    %s, %s, %s::text[], %s::int[], %s::int[], %s::int[], %s::text[], %s::bytea[], %s::bytea[], %s::bytea[])"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +62,11 @@ def append_person(
 
     `actor` is the person; a draft whose actor is not "worker" keeps its own.
     """
-    salts = os.urandom(SALT_BYTES * len(entries))
+    salts, digests, bodies = (list(column) for column in zip(*seal(entries), strict=True))
     row = _row(conn, _APPEND, (
         run_id, request_id, [e.kind for e in entries], [e.v for e in entries], [e.step or 0 for e in entries],
         [e.settles or 0 for e in entries], [actor if e.actor == "worker" else e.actor for e in entries],
-        [salts[n : n + SALT_BYTES] for n in range(0, len(salts), SALT_BYTES)], [encode(e.body) for e in entries],
+        salts, digests, bodies,
     ))  # fmt: skip
     answer = Answer(*row)
     if answer.verdict == "no such run":

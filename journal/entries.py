@@ -1,10 +1,15 @@
 """The words of the journal: kinds, entries to be appended, entries as read."""
 
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
 from uuid import UUID
+
+from journal.chain import SALT_BYTES, payload_digest
+from journal.encoding import encode
 
 
 class Kind(StrEnum):
@@ -60,6 +65,16 @@ class Entry:
     actor: str
     recorded_at: datetime
     body: dict[str, Any]
+
+
+def seal(drafts: Sequence[Draft]) -> list[tuple[bytes, bytes, bytes]]:
+    """Salt, payload digest and encoded body of each."""
+    salts = os.urandom(SALT_BYTES * len(drafts))
+    sealed = []
+    for n, draft in enumerate(drafts):
+        salt, body = salts[n * SALT_BYTES : (n + 1) * SALT_BYTES], encode(draft.body)
+        sealed.append((salt, payload_digest(salt, body), body))
+    return sealed
 
 
 class Answer(NamedTuple):

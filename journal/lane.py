@@ -13,16 +13,14 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.types.numeric import Int8BinaryDumper
 
-from journal.chain import SALT_BYTES
-from journal.encoding import encode
-from journal.entries import Answer, Draft
+from journal.entries import Answer, Draft, seal
 from journal.errors import CommitterClosed
 
 # In the order of the function's parameters. In arrays 0 stands for a NULL step or settles.
 _OF_APPENDS = (("runs", "uuid"), ("epochs", "bigint"), ("numbers", "bigint"), ("seens", "bigint"))
 _OF_ENTRIES = (
     ("of", "int"), ("decision", "boolean"), ("kind", "text"), ("v", "int"), ("step", "int"), ("settles", "int"),
-    ("actor", "text"), ("salt", "bytea"), ("body", "bytea"),
+    ("actor", "text"), ("salt", "bytea"), ("digest", "bytea"), ("body", "bytea"),
 )  # fmt: skip
 APPEND = "SELECT * FROM journal_append_v1({})".format(
     ", ".join(f"%({name})b::{kind}[]" for name, kind in _OF_APPENDS + _OF_ENTRIES)
@@ -81,11 +79,10 @@ class Ticket:
     __slots__ = ("answer", "append", "busy_since", "error", "future", "gate", "on_its_way", "rows")
 
     def __init__(self, append: Append, future: Future[Answer] | None = None) -> None:
-        salts = os.urandom(SALT_BYTES * len(append.entries))
         self.append = append
         self.rows = [
-            (e.decision, e.kind, e.v, e.step or 0, e.settles or 0, e.actor, salts[n : n + SALT_BYTES], encode(e.body))
-            for n, e in zip(range(0, len(salts), SALT_BYTES), append.entries, strict=True)
+            (e.decision, e.kind, e.v, e.step or 0, e.settles or 0, e.actor, *sealed)
+            for e, sealed in zip(append.entries, seal(append.entries), strict=True)
         ]
         self.future = future
         self.answer: Answer | None = None

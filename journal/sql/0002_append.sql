@@ -19,6 +19,8 @@ CREATE FUNCTION journal_is_steering(kind text) RETURNS boolean LANGUAGE sql IMMU
 CREATE TYPE journal_answer AS (run_id uuid, verdict text, first_seq bigint, last_seq bigint, recorded_at timestamptz);
 
 -- The append of a worker's batch: one call, one COMMIT. At most ONE append a run in a batch.
+-- The client sends the payload digest though it is not stored (salt and body give it again): the server's own sha256 takes
+-- 7 us for a body of 450 bytes and 0.5 ms for one of 32 KiB, the client's 0.8 us with the sending, 30 us (measured).
 -- In arrays 0 stands for a NULL step or settles (steps count from 1): an array of NULLs has no type for the driver.
 -- 1. Heads are locked in order; a locked one is skipped (busy). 2. The next statement has a newer snapshot, so it reads
 -- each locked head as its last holder left it. 3. One statement judges, allots seq, links, inserts, moves the heads.
@@ -26,7 +28,7 @@ CREATE TYPE journal_answer AS (run_id uuid, verdict text, first_seq bigint, last
 CREATE FUNCTION journal_append_v1(
     runs uuid[], epochs bigint[], numbers bigint[], seens bigint[],
     e_of int[], e_decision boolean[], e_kind text[], e_v int[], e_step int[], e_settles int[], e_actor text[],
-    e_salt bytea[], e_body bytea[]
+    e_salt bytea[], e_digest bytea[], e_body bytea[]
 ) RETURNS SETOF journal_answer LANGUAGE plpgsql AS $fn$
 #variable_conflict use_column
 DECLARE
@@ -66,14 +68,14 @@ BEGIN
                 FROM (
                     SELECT *, count(*) OVER w AS entries, string_agg(digest, ''::bytea) OVER w AS digests,
                            max(seq) FILTER (WHERE journal_is_steering(kind)) OVER w AS steering
-                    FROM (  -- the payload digest is not stored: salt and body give it again
+                    FROM (
                         SELECT q.run, q.number, q.verdict, q.epoch, q.at, q.last_hash, q.last_seq AS head_seq,
                                e.of, e.place, e.kind, e.v, nullif(e.step, 0) AS step, nullif(e.settles, 0) AS settles,
                                e.actor, e.salt, e.body, q.last_seq + row_number() OVER (PARTITION BY e.of ORDER BY e.place) AS seq,
                                journal_entry_digest(e.kind, e.v, nullif(e.step, 0), nullif(e.settles, 0), q.epoch, e.actor,
-                                                    sha256(e.salt || e.body)) AS digest
-                        FROM unnest(e_of, e_decision, e_kind, e_v, e_step, e_settles, e_actor, e_salt, e_body) WITH ORDINALITY
-                             AS e (of, decision, kind, v, step, settles, actor, salt, body, place)
+                                                    e.digest) AS digest
+                        FROM unnest(e_of, e_decision, e_kind, e_v, e_step, e_settles, e_actor, e_salt, e_digest, e_body)
+                             WITH ORDINALITY AS e (of, decision, kind, v, step, settles, actor, salt, digest, body, place)
                         JOIN asked q ON q.of = e.of AND q.writes AND (q.verdict = 'written' OR NOT e.decision)
                     ) one
                     WINDOW w AS (PARTITION BY of ORDER BY place ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)
@@ -110,7 +112,7 @@ END $fn$;
 -- The caller's transaction takes the head here or before, then touches the run row, then commits.
 CREATE FUNCTION journal_append_person_v1(
     the_run uuid, the_request text, e_kind text[], e_v int[], e_step int[], e_settles int[], e_actor text[],
-    e_salt bytea[], e_body bytea[]
+    e_salt bytea[], e_digest bytea[], e_body bytea[]
 ) RETURNS journal_answer LANGUAGE plpgsql AS $fn$
 #variable_conflict use_column
 DECLARE
@@ -133,10 +135,9 @@ BEGIN
     END IF;
     at := greatest(clock_timestamp(), head.last_recorded_at);
     new_seq := head.last_seq + cardinality(e_kind);
-    digests := ARRAY(SELECT journal_entry_digest(e.kind, e.v, nullif(e.step, 0), nullif(e.settles, 0), head.epoch, e.actor,
-                                                 sha256(e.salt || e.body))
-                     FROM unnest(e_kind, e_v, e_step, e_settles, e_actor, e_salt, e_body) WITH ORDINALITY
-                          AS e (kind, v, step, settles, actor, salt, body, n) ORDER BY n);
+    digests := ARRAY(SELECT journal_entry_digest(e.kind, e.v, nullif(e.step, 0), nullif(e.settles, 0), head.epoch, e.actor, e.digest)
+                     FROM unnest(e_kind, e_v, e_step, e_settles, e_actor, e_digest) WITH ORDINALITY
+                          AS e (kind, v, step, settles, actor, digest, n) ORDER BY n);
     new_link := sha256(head.last_hash || uuid_send(the_run) || int8send(head.last_seq + 1) || journal_us(at)
                        || (SELECT string_agg(d, ''::bytea ORDER BY n) FROM unnest(digests) WITH ORDINALITY AS t (d, n)));
     INSERT INTO journal_entry (run_id, seq, epoch, recorded_at, v, step, settles, kind, actor, request_id, salt, spot, link, body)

@@ -27,7 +27,8 @@ CONTROLS = {
     for control in (
         Control(
             "resume", "Resume", "Resume this run?",
-            "Writes CONTROL(resume). The run goes on from its last entry, under its pin. Nothing that is settled is sent again.",
+            "Writes CONTROL(resume). The run goes on from its last entry, under its pin. "
+            "Nothing that is settled is sent again.",
             "primary", resume_run, lambda run: run.status == Status.HELD,
         ),
         Control(
@@ -37,12 +38,14 @@ CONTROLS = {
         ),
         Control(
             "hold", "Hold", "Hold this run?",
-            "Writes CONTROL(hold). A call that is under way finishes and is recorded; no other is sent until someone resumes.",
+            "Writes CONTROL(hold). A call that is under way finishes and is recorded; "
+            "no other is sent until someone resumes.",
             "", hold_run, lambda run: run.status not in (*ENDED, Status.HELD, Status.QUARANTINED),
         ),
         Control(
             "cancel", "Cancel run", "Cancel this run?",
-            "Writes CONTROL(cancel). What was not sent is withdrawn. An intent in doubt still asks for an answer. It cannot be undone.",
+            "Writes CONTROL(cancel). What was not sent is withdrawn. An intent in doubt still asks for an answer. "
+            "It cannot be undone.",
             "danger", cancel_run, lambda run: run.status not in ENDED,
         ),
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import UUID
@@ -84,7 +84,7 @@ def closing(draw: Callable[[], str]) -> str:
         connection.close()
 
 
-def event(partials: dict[str, str], seq: int | None = None) -> str:
+def event(partials: Mapping[str, str], seq: int | None = None) -> str:
     """Server-sent event that swaps each partial over its target."""
     blocks = [
         f'<hx-partial hx-target="{target}" hx-swap="outerMorph">{html}</hx-partial>'
@@ -114,7 +114,7 @@ class RunPicture:
         self.told, self.seen = tells, page.last_seq
         return event(self.partials(page, redraws), page.last_seq)
 
-    def partials(self, page: RunPage, redraws: bool) -> dict[str, str]:
+    def partials(self, page: RunPage, redraws: bool) -> Mapping[str, str]:
         context = {"page": page, "run": page.run, "short": short_id(page.run.id), "controls": controls_of(page.run)}
         names = {"#run-head": "_head", "#questions": "_questions"} | (
             {"#timeline": "_timeline"} if self.follows else {}

@@ -51,7 +51,7 @@ def destination(request: HttpRequest) -> str:
 
 
 def counters(request: HttpRequest) -> dict[str, int]:
-    """Cache keys and their limits. The cache is this process's own; behind several web processes each counts for itself."""
+    """Cache keys and their limits. The cache is this process's own; several web processes each count."""
     name = request.POST.get("username", "")[:150].lower().encode().hex()
     return {f"login-name-{name}": TRIES_BY_NAME, f"login-from-{request.META.get('REMOTE_ADDR', '')}": TRIES_BY_ADDRESS}
 

@@ -48,12 +48,7 @@ class Lease:
     @property
     def may_be_killed(self) -> bool:
         """Only in a demo, and only a process of this machine."""
-        return bool(
-            settings.HOLDFAST_DEMO
-            and self.live
-            and self.session
-            and self.session.host == socket.gethostname()
-        )
+        return bool(settings.HOLDFAST_DEMO and self.live and self.session and self.session.host == socket.gethostname())
 
 
 @dataclass(frozen=True, slots=True)

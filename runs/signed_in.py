@@ -19,7 +19,7 @@ def signed_in[**P](permission: str) -> Callable[[View[P]], View[P]]:
 
     def guard(view: View[P]) -> View[P]:
         @wraps(view)
-        def guarded(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+        def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
             if not request.user.is_authenticated:
                 fragment = request.headers.get("HX-Request") == "true"
                 return HttpResponse(status=401, headers={"HX-Refresh": "true"}) if fragment else login_first(request)

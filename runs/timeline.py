@@ -6,11 +6,11 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from itertools import pairwise
 
 from journal.entries import Entry, Kind
 from runs.state import MODEL_ACTOR, RunState, Slot
-from runs.values import line
+from runs.summaries import summary
 
 FOLD_SECONDS = 30.0  # a longer wait is folded into a narrow band
 FOLD_PERCENT = 7.0
@@ -19,7 +19,7 @@ TICKS = (0, 25, 50, 75, 100)
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """Places in percent of the lane; `look` is the pattern: pt, plan, call, ask, timer, recon, error, open, pending, gap."""
+    """Places in percent of the lane; `look` is the pattern, as run.css draws it (pt is a moment)."""
 
     look: str
     x: float
@@ -39,7 +39,7 @@ class Row:
     gap: Gap | None = None
     bar: Bar | None = None
 
-    outcome: str = ""   # of an intent; when it changes, an inspector that shows the intent is drawn anew
+    outcome: str = ""  # of an intent; when it changes, an inspector that shows the intent is drawn anew
 
     @property
     def seconds(self) -> float | None:
@@ -131,7 +131,7 @@ def timeline(
 
 
 def grouped(rows: Sequence[Row], state: RunState) -> list[Group]:
-    """Rows in their steps. A decision stands with the first step that it made; what a person says, with the step under way."""
+    """Rows in their steps. A decision stands with the first step it made, a person's word with the step under way."""
     groups: list[Group] = []
     steps: dict[int, Group] = {}
     lead: list[Row] = []
@@ -161,7 +161,7 @@ def grouped(rows: Sequence[Row], state: RunState) -> list[Group]:
 
 def row_of(entry: Entry, state: RunState, now: datetime, held: bool) -> Row:
     slot = state.slots.get(entry.step) if entry.step is not None else None
-    text = SUMMARIES.get(entry.kind, lambda e: "")(entry)
+    text = summary(entry)
     look, began = LOOKS.get(entry.kind, moment)(entry, slot, state)
     row = Row(entry, text, began, look)
     if slot is not None and entry.seq == slot.seq:
@@ -236,79 +236,13 @@ def is_send(entry: Entry) -> bool:
     return entry.kind == Kind.ATTEMPT or (entry.kind == Kind.TOOL_CALL and entry.body.get("gate") is None)
 
 
-# -- one line an entry ------------------------------------------------------------------------------------------------
-
-
-def plan_text(entry: Entry) -> str:
-    body = entry.body
-    moves = ", ".join(line(move.get("call") or next(iter(move), ""), 60) for move in body.get("moves") or [])
-    return line(body.get("thought") or moves or ("the model decided" if entry.actor == MODEL_ACTOR else "decided"))
-
-
-def call_text(entry: Entry) -> str:
-    args = ", ".join(f"{name}={line(value, 40)}" for name, value in entry.body.get("args", {}).items())
-    return f"{entry.body.get('tool', '')}({line(args)})"
-
-
-def result_text(entry: Entry) -> str:
-    body = entry.body
-    source = "" if body.get("source", "worker") == "worker" else f", source: {body['source']}"
-    said = line(body["error"]) if body.get("error") is not None else line(body.get("result"))
-    return f"{body.get('outcome', '')}{source}. {said}"
-
-
-def approval_text(entry: Entry) -> str:
-    note = entry.body.get("note")
-    who = "" if entry.body.get("verdict") == "requested" else f" by {entry.actor}"
-    return f"{entry.body.get('verdict', '')}{who}" + (f". {line(note)}" if note else "")
-
-
-def reconcile_text(entry: Entry) -> str:
-    evidence = entry.body.get("evidence")
-    verdict = str(entry.body.get("verdict", "")).replace("_", " ")
-    return f"{verdict} by {entry.actor}" + (f". {line(evidence)}" if evidence else "")
-
-
-def timer_text(entry: Entry) -> str:
-    if entry.body.get("verb") != "set":
-        return "fired"
-    due = entry.body.get("due")
-    return "set" if due is None else f"until {datetime.fromtimestamp(float(due), UTC):%Y-%m-%d %H:%M:%S} UTC"
-
-
-def control_text(entry: Entry) -> str:
-    reason = entry.body.get("reason")
-    return f"{entry.body.get('verb', '')} by {entry.actor}" + (f". {line(reason)}" if reason else "")
-
-
-def done_text(entry: Entry) -> str:
-    name = next((name for name in ("result", "error", "cancelled") if name in entry.body), "")
-    return f"{name}: {line(entry.body.get(name))}"
-
-
-SUMMARIES: dict[str, Callable[[Entry], str]] = {
-    Kind.START: lambda e: line(e.body.get("input")),
-    Kind.PLAN: plan_text,
-    Kind.TOOL_CALL: call_text,
-    Kind.ATTEMPT: lambda e: f"attempt {e.body.get('attempt', '')}, source: {e.body.get('source', '')}",
-    Kind.OBS: result_text,
-    Kind.ERROR: lambda e: line(e.body.get("error")),
-    Kind.APPROVAL: approval_text,
-    Kind.RECONCILE: reconcile_text,
-    Kind.TIMER: timer_text,
-    Kind.CONTROL: control_text,
-    Kind.NOTE: lambda e: line(e.body.get("text", e.body)),
-    Kind.DONE: done_text,
-}
-
-
 # -- time -------------------------------------------------------------------------------------------------------------
 
 
 def axis_over(times: Sequence[datetime], now: datetime) -> Axis:
     start = times[0] if times else now
     points = sorted({(at - start).total_seconds() for at in times} | {0.0})
-    spans = list(zip(points, points[1:], strict=False))
+    spans = list(pairwise(points))
     waits = [span for span in spans if span[1] - span[0] > FOLD_SECONDS]
     fold = min(FOLD_PERCENT, 50 / len(waits)) if waits else 0.0
     busy = sum(b - a for a, b in spans if b - a <= FOLD_SECONDS)

@@ -2,7 +2,8 @@
 
 from django.urls import path, re_path
 
-from runs import live, views
+from runs import views
+from runs.live import live_run, live_runs
 
 app_name = "runs"
 urlpatterns = [
@@ -14,7 +15,7 @@ urlpatterns = [
     path("runs/<str:ref>/intents/<int:seq>/approval", views.approval, name="approval"),
     path("runs/<str:ref>/kill-worker", views.kill, name="kill"),
     re_path(r"^runs/(?P<ref>[^/]+)/(?P<verb>cancel|hold|resume|release)$", views.control, name="control"),
-    path("live/runs", live.live_runs, name="live_runs"),
-    path("live/runs/<uuid:run_id>", live.live_run, name="live_run"),
+    path("live/runs", live_runs, name="live_runs"),
+    path("live/runs/<uuid:run_id>", live_run, name="live_run"),
     path("workers", views.workers, name="workers"),
 ]

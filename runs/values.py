@@ -12,7 +12,7 @@ from uuid import UUID
 
 from journal.encoding import Pointer, Unencodable
 
-NODES = 20_000 # a body is at most a few dozen KiB; this only bounds a page made of one-byte values
+NODES = 20_000  # a body is at most a few dozen KiB; this only bounds a page made of one-byte values
 DEPTH = 60  # templates recurse
 
 # Control characters but tab and newline, lone surrogates, invisible and direction-changing characters.
@@ -21,8 +21,10 @@ AWKWARD = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u202a-\u20
 
 @dataclass(slots=True)
 class Node:
-    """A value, or the beginning or end of one that has parts (`edge`). `kind` picks the partial of a value: text, number,
-    word (true, false, null), typed, pointer, empty, more."""
+    """A value, or the beginning or end of one that has parts (`edge`).
+
+    `kind` picks the partial of a value: text, number, word (true, false, null), typed, pointer, empty, more.
+    """
 
     kind: str
     text: str

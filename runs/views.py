@@ -139,7 +139,7 @@ def intent_context(run: Run, seq: int) -> dict[str, Any]:
     slot = next((slot for slot in page.state.slots.values() if slot.seq == seq and slot.kind == "call"), None)
     if slot is None:
         raise Http404("There is no such intent.")
-    asked = payload_store().resolve(slot.body)["args"]      # whole, wherever they are kept: this is what is signed
+    asked = payload_store().resolve(slot.body)["args"]  # whole, wherever they are kept: this is what is signed
     return {"section": "runs", "run": run, "short": short_id(run.id), "page": page, "slot": slot, "asked": asked}
 
 

@@ -1,4 +1,4 @@
-"""How the console writes times, statuses and values. Times are UTC and say so; nothing here shortens a key, a digest or an amount."""
+"""How the console writes times, statuses and values. Times are UTC; no key, digest or amount is ever shortened."""
 
 from __future__ import annotations
 

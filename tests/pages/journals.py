@@ -46,7 +46,10 @@ class Story:
             run_id = new_run_id()
             create_head(run_id)
             self.run = Run.objects.create(id=run_id, agent="refund-desk", release=release())
-        self.write(Kind.START, {"agent": "refund-desk", "input": {"order_id": "o-1"}, "release": release().id, "code": "ab" * 32})
+        self.write(
+            Kind.START,
+            {"agent": "refund-desk", "input": {"order_id": "o-1"}, "release": release().id, "code": "ab" * 32},
+        )
 
     @property
     def url(self) -> str:
@@ -65,7 +68,14 @@ class Story:
     def call(self, tool: str = "refund", gate: str | None = None, **args: Any) -> int:
         """The intent's seq; a gated one also asks for approval."""
         self.step += 1
-        body = {"tool": tool, "args": args, "key": f"{self.run.id}:{self.step}", "effect": "keyed", "digest": DIGEST, "gate": gate}
+        body = {
+            "tool": tool,
+            "args": args,
+            "key": f"{self.run.id}:{self.step}",
+            "effect": "keyed",
+            "digest": DIGEST,
+            "gate": gate,
+        }
         seq = self.write(Kind.TOOL_CALL, body, step=self.step)
         if gate == "approval":
             self.write(Kind.APPROVAL, {"verdict": "requested", "digest": DIGEST}, step=self.step, actor="system")
@@ -111,7 +121,8 @@ def tampered(story: Story, seq: int) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SET session_replication_role = replica")
         cursor.execute(
-            "UPDATE journal_entry SET body = replace(encode(body, 'escape'), 'o-1', 'o-2')::bytea WHERE run_id = %s AND seq = %s",
+            "UPDATE journal_entry SET body = replace(encode(body, 'escape'), 'o-1', 'o-2')::bytea"
+            " WHERE run_id = %s AND seq = %s",
             [story.run.id, seq],
         )
         cursor.execute("SET session_replication_role = DEFAULT")

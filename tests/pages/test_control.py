@@ -13,7 +13,9 @@ pytestmark = pytest.mark.django_db
     ("verb", "status"),
     [("hold", Status.QUEUED), ("resume", Status.HELD), ("release", Status.QUARANTINED), ("cancel", Status.QUEUED)],
 )
-def test_a_control_says_what_it_writes_and_writes_it_with_reason_and_name(olga: Client, verb: str, status: Status) -> None:
+def test_a_control_says_what_it_writes_and_writes_it_with_reason_and_name(
+    olga: Client, verb: str, status: Status
+) -> None:
     story = Story()
     before = {Status.HELD: "hold", Status.QUARANTINED: "quarantine"}.get(status)
     if before:

@@ -14,7 +14,9 @@ def test_approving_writes_the_decision_with_the_deciders_name(ada: Client) -> No
     address = f"{story.url}/intents/{seq}/approval"
     page = ada.get(address).content.decode()
     assert "24000" in page and f"{story.run.id}:1" in page and DIGEST in page and "Approve refund once" in page
-    answer = ada.post(address, {"verdict": "approve", "digest": DIGEST, "note": "within policy", "actor": "max"}, follow=True)
+    answer = ada.post(
+        address, {"verdict": "approve", "digest": DIGEST, "note": "within policy", "actor": "max"}, follow=True
+    )
     assert "Your decision was written to the journal with your name." in answer.content.decode()
     last = read_entries(None, story.run.id, kinds=[Kind.APPROVAL])[-1]
     assert (last.actor, last.body["verdict"], last.body["note"]) == ("ada", "granted", "within policy")

@@ -12,7 +12,12 @@ pytestmark = pytest.mark.django_db
 
 PAGES = ["/runs", "/workers", "{run}", "{run}/entries/1"]
 # role → what it may do
-MAY = {"victor": set(), "olga": {"control", "reconcile"}, "ada": {"approve", "reconcile"}, "max": {"control", "approve", "reconcile"}}
+MAY = {
+    "victor": set(),
+    "olga": {"control", "reconcile"},
+    "ada": {"approve", "reconcile"},
+    "max": {"control", "approve", "reconcile"},
+}
 
 
 @pytest.mark.parametrize("page", ["/", *PAGES])
@@ -23,7 +28,9 @@ def test_nobody_signed_in_is_led_to_the_login_and_back(page: str) -> None:
     assert answer["Location"] == f"/login?next={address}"
 
 
-@pytest.mark.parametrize("verb", ["cancel", "hold", "resume", "release", "intents/2/approval", "intents/2/reconcile", "kill-worker"])
+@pytest.mark.parametrize(
+    "verb", ["cancel", "hold", "resume", "release", "intents/2/approval", "intents/2/reconcile", "kill-worker"]
+)
 def test_nothing_is_written_for_nobody(verb: str) -> None:
     story = Story()
     assert Client().post(f"{story.url}/{verb}", {"reason": "x"}).status_code == 302

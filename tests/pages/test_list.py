@@ -40,7 +40,9 @@ def test_a_wrong_cursor_is_said_to_be_wrong(victor: Client) -> None:
     assert answer.status_code == 422 and "cursor" in answer.content.decode()
 
 
-def test_the_number_of_queries_does_not_grow_with_the_list(victor: Client, django_assert_max_num_queries: object) -> None:
+def test_the_number_of_queries_does_not_grow_with_the_list(
+    victor: Client, django_assert_max_num_queries: object
+) -> None:
     for _ in range(20):
         Story()
     with django_assert_max_num_queries(8):  # type: ignore[operator]

@@ -13,10 +13,14 @@ def test_a_payload_outside_the_entry_is_previewed_and_downloaded_exactly(victor:
     pointer = payload_store().put(story.run.id, "<script>alert(1)</script>" * 5000)
     seq = story.result(pointer)
     page = victor.get(f"{story.url}?seq={seq}").content.decode()
-    assert pointer.sha256 in page and "125000 bytes" in page and "&lt;script&gt;" in page and "<script>alert" not in page
+    assert (
+        pointer.sha256 in page and "125000 bytes" in page and "&lt;script&gt;" in page and "<script>alert" not in page
+    )
     answer = victor.get(f"{story.url}/entries/{seq}/payloads/{pointer.sha256}")
     assert answer.content == b"<script>alert(1)</script>" * 5000
-    assert answer["Content-Disposition"].startswith("attachment") and answer["Content-Type"] == "application/octet-stream"
+    assert (
+        answer["Content-Disposition"].startswith("attachment") and answer["Content-Type"] == "application/octet-stream"
+    )
 
 
 def test_a_missing_payload_is_said_to_be_missing_and_the_page_stands(victor: Client) -> None:

@@ -1,0 +1,81 @@
+"""One line an entry, for reading along: what was decided, sent, answered. The whole stands in the entry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from journal.entries import Entry, Kind
+from runs.state import MODEL_ACTOR
+from runs.values import line
+
+
+def summary(entry: Entry) -> str:
+    return SUMMARIES.get(entry.kind, other_text)(entry)
+
+
+def other_text(entry: Entry) -> str:
+    return line(entry.body)
+
+
+def plan_text(entry: Entry) -> str:
+    body = entry.body
+    moves = ", ".join(line(move.get("call") or next(iter(move), ""), 60) for move in body.get("moves") or [])
+    return line(body.get("thought") or moves or ("the model decided" if entry.actor == MODEL_ACTOR else "decided"))
+
+
+def call_text(entry: Entry) -> str:
+    args = ", ".join(f"{name}={line(value, 40)}" for name, value in entry.body.get("args", {}).items())
+    return f"{entry.body.get('tool', '')}({line(args)})"
+
+
+def result_text(entry: Entry) -> str:
+    body = entry.body
+    source = "" if body.get("source", "worker") == "worker" else f", source: {body['source']}"
+    said = line(body["error"]) if body.get("error") is not None else line(body.get("result"))
+    return f"{body.get('outcome', '')}{source}. {said}"
+
+
+def approval_text(entry: Entry) -> str:
+    note = entry.body.get("note")
+    who = "" if entry.body.get("verdict") == "requested" else f" by {entry.actor}"
+    return f"{entry.body.get('verdict', '')}{who}" + (f". {line(note)}" if note else "")
+
+
+def reconcile_text(entry: Entry) -> str:
+    evidence = entry.body.get("evidence")
+    verdict = str(entry.body.get("verdict", "")).replace("_", " ")
+    return f"{verdict} by {entry.actor}" + (f". {line(evidence)}" if evidence else "")
+
+
+def timer_text(entry: Entry) -> str:
+    if entry.body.get("verb") != "set":
+        return "fired"
+    due = entry.body.get("due")
+    return "set" if due is None else f"until {datetime.fromtimestamp(float(due), UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def control_text(entry: Entry) -> str:
+    reason = entry.body.get("reason")
+    return f"{entry.body.get('verb', '')} by {entry.actor}" + (f". {line(reason)}" if reason else "")
+
+
+def done_text(entry: Entry) -> str:
+    name = next((name for name in ("result", "error", "cancelled") if name in entry.body), "")
+    return f"{name}: {line(entry.body.get(name))}"
+
+
+SUMMARIES: dict[str, Callable[[Entry], str]] = {
+    Kind.START: lambda e: line(e.body.get("input")),
+    Kind.PLAN: plan_text,
+    Kind.TOOL_CALL: call_text,
+    Kind.ATTEMPT: lambda e: f"attempt {e.body.get('attempt', '')}, source: {e.body.get('source', '')}",
+    Kind.OBS: result_text,
+    Kind.ERROR: lambda e: line(e.body.get("error")),
+    Kind.APPROVAL: approval_text,
+    Kind.RECONCILE: reconcile_text,
+    Kind.TIMER: timer_text,
+    Kind.CONTROL: control_text,
+    Kind.NOTE: lambda e: line(e.body.get("text", e.body)),
+    Kind.DONE: done_text,
+}

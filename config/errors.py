@@ -54,6 +54,8 @@ STATUS_OF: dict[type[Exception], int] = {
     errors.VerdictUnknown: 422,
     guards.CsrfRefused: 403,
     journal.NoSuchRun: 404,
+    journal.PayloadAltered: 500,
+    journal.PayloadMissing: 500,
     journal.PayloadStoreDown: 503,
     killing.WorkerNotKillable: 409,
     recovery.AlreadyReconciled: 409,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
 from journal.encoding import tagged
 from journal.entries import Entry, Kind
+from journal.errors import PayloadError
+from journal.payloads import Pointer, payload_store
 from journal.read import read_entries, read_head
 from runs.models import ENDED, Release, Run, WorkerSession
 from runs.queries import IntentView, short_id
@@ -27,17 +30,18 @@ from runs.schemas import (
 from runs.state import Control, RunState, Slot
 
 RECENTLY = timedelta(hours=1)
+LARGEST_SHOWN = 2**20  # bytes of a result in an answer
 
 
 def run_row(run: Run) -> RunOut:
     return RunOut(**_row(run))
 
 
-def run_detail(run: Run) -> RunDetail:
-    """With what only the journal knows: its last seq, and how the run ended."""
+def run_detail(run: Run, largest: float = LARGEST_SHOWN) -> RunDetail:
+    """With what only the journal knows: its last seq, and how the run ended (above `largest` bytes as a pointer)."""
     head = read_head(None, run.id)
     done = read_entries(None, run.id, kinds=[Kind.DONE]) if run.status in ENDED else []
-    ending = {name: tagged(value) for name, value in done[0].body.items()} if done else {}
+    ending = {name: _whole(value, largest) for name, value in done[0].body.items()} if done else {}
     return RunDetail(
         **_row(run),
         last_seq=head.last_seq,
@@ -47,6 +51,14 @@ def run_detail(run: Run) -> RunDetail:
         error=ending.get("error"),
         cancelled=ending.get("cancelled"),
     )
+
+
+def _whole(value: Any, largest: float) -> Any:
+    """The tagged value itself where a pointer stands for it; a store that fails is no reason to hide the rest."""
+    if type(value) is Pointer and value.size <= largest:
+        with suppress(PayloadError):
+            value = payload_store().load(value)
+    return tagged(value)
 
 
 def _row(run: Run) -> dict[str, Any]:

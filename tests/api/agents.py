@@ -66,6 +66,13 @@ def looker(run: RunView) -> Moves:
     return (yield Call(look))
 
 
+@flow(name="verbose", version="1", tools=[look])
+def verbose(run: RunView) -> Moves:
+    """Answers with as many characters as it was told."""
+    yield Call(look)
+    return "x" * run.input["characters"]
+
+
 @flow(name="sleeper", version="1")
 def sleeper(run: RunView) -> Moves:
     yield Sleep(run.input)

@@ -93,3 +93,24 @@ def test_releases_are_told_with_their_whole_content(cast: Cast, desk: Desk) -> N
     listed = {item["agent"]: item for item in cast("victor").get("/releases").json()["items"]}
     assert listed["desk"]["version"] == "1" and len(listed["desk"]["id"]) == 64
     assert listed["desk"]["content"]["tools"][0]["effect"] == "keyed"
+
+
+def test_a_large_result_is_filled_in_and_a_huge_one_stays_a_pointer(cast: Cast, desk: Desk) -> None:
+    victor = cast("victor")
+    for characters in (100_000, 2_000_000):
+        run_id = cast("olga").post("/runs", {"agent": "verbose", "input": {"characters": characters}}).json()["id"]
+        desk.work()
+        done = victor.get(f"/runs/{run_id}/journal").json()["items"][-1]
+        assert done["body"]["result"]["$"] == "payload" and done["body"]["result"]["size"] == characters
+        assert victor.get(f"/runs/{run_id}/state").json()["done"]["result"]["$"] == "payload"
+        result = victor.get(f"/runs/{run_id}").json()["result"]
+        assert result == ("x" * characters if characters < 2**20 else done["body"]["result"])
+
+
+def test_a_large_input_and_large_arguments_are_told(cast: Cast, desk: Desk) -> None:
+    run_id = (
+        cast("olga").post("/runs", {"agent": "desk", "input": {"amount_cents": 1, "x": "x" * 100_000}}).json()["id"]
+    )
+    desk.work()
+    assert cast("victor").get(f"/runs/{run_id}").json()["status"] == "done"
+    assert cast("victor").get(f"/runs/{run_id}/state").json()["input"]["$"] == "payload"

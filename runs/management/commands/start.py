@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from math import inf
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -50,7 +51,7 @@ class Command(BaseCommand):
     def _report(self, run: Run) -> None:
         """The ending as one line of JSON; leaves with the exit code that tells how it ended."""
         if run.status == Status.DONE:
-            self.stdout.write(json.dumps(run_detail(run).result))
+            self.stdout.write(json.dumps(run_detail(run, largest=inf).result))
             return
         seen = run_detail(run)
         why = {"status": str(run.status), "reason": run.reason, "error": seen.error, "cancelled": seen.cancelled}

@@ -37,5 +37,9 @@ class PayloadStoreDown(PayloadError):
     """The payload store does not answer."""
 
 
+class NotFinished(JournalError):
+    """The run has not ended; nothing of it is erased."""
+
+
 class ImportRefused(JournalError):
     """This journal cannot be imported."""

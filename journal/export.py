@@ -15,14 +15,14 @@ _ROWS = """SELECT seq, kind, v, step, settles, epoch, actor, request_id, recorde
 
 
 def export_run(run_id: UUID, conn: Conn | None = None) -> Iterator[str]:
-    """One line an entry. `body` is its bytes as text (ASCII); salt, spot, link are hex. Raises NoSuchRun."""
+    """One line an entry, `of` how many; `body` is its bytes as text, salt, spot, link are hex. Raises NoSuchRun."""
     with (conn or connection).cursor() as cursor:
         cursor.execute(_ROWS, (run_id,))
         rows = cursor.fetchall()
     if not rows:
         raise NoSuchRun(str(run_id))
     for row in rows:
-        yield json.dumps(_line(run_id, row))
+        yield json.dumps(_line(run_id, row) | {"of": len(rows)})
 
 
 def _line(run_id: UUID, row: Any) -> dict[str, Any]:

@@ -125,9 +125,13 @@ class Lane:
 
     def hang_up(self) -> None:
         """Ends what another thread waits for on this connection."""
-        if self.conn is not None and not self.conn.closed:
+        if self.conn is None:
+            return
+        try:
             with socket.socket(fileno=os.dup(self.conn.fileno())) as line:
                 line.shutdown(socket.SHUT_RDWR)
+        except (OSError, psycopg.OperationalError):  # closed meanwhile
+            pass
 
     def close(self) -> None:
         if self.conn is not None:

@@ -1,7 +1,7 @@
 """Shows that a journal is what was written: no byte changed, no entry missing, the chain whole, the payloads there."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -46,7 +46,9 @@ class VerifiedMark(NamedTuple):
     ok: bool
 
 
-class _Row(NamedTuple):
+class EntryRow(NamedTuple):
+    """All of an entry that its digest and the chain need."""
+
     seq: int
     kind: str
     v: int
@@ -77,6 +79,15 @@ def verify_run(
     if payloads:
         chain.faults += _payload_faults(run_id, rows, store)
     return sorted(chain.faults, key=lambda fault: fault.seq)
+
+
+def check_rows(run_id: UUID, rows: Sequence[EntryRow]) -> list[Fault]:
+    """The faults of a whole journal that comes without a head."""
+    chain = _Chain(run_id, 0, START_OF_CHAIN)
+    for row in rows:
+        chain.follow(row)
+    chain.finish(rows[-1].seq, rows[-1].link or b"", rows[-1].seq)
+    return chain.faults
 
 
 def verify_from_mark(run_id: UUID, *, conn: Conn | None = None) -> VerifiedMark:
@@ -122,7 +133,7 @@ class _Chain:
     def fault(self, seq: int, what: str) -> None:
         self.faults.append(Fault(self.run_id, seq, what))
 
-    def follow(self, row: _Row) -> None:
+    def follow(self, row: EntryRow) -> None:
         for missing in range(self.seq + 1, row.seq):
             self.fault(missing, "the entry is missing")
             self._whole = False
@@ -152,7 +163,7 @@ class _Chain:
         self._digests: list[bytes] = []
         self._times: list[tuple[int, datetime]] = []
 
-    def _close_append(self, row: _Row, stored: bytes) -> None:
+    def _close_append(self, row: EntryRow, stored: bytes) -> None:
         made = {link(prev, self.run_id, self._first, row.recorded_at, self._digests) for prev in self._prevs}
         if self._whole and stored not in made:
             which = f"entry {row.seq}" if self._first == row.seq else f"entries {self._first} to {row.seq}"
@@ -165,7 +176,7 @@ class _Chain:
         self._links[row.seq] = stored
         self._begin_append()
 
-    def _digest(self, row: _Row) -> bytes:
+    def _digest(self, row: EntryRow) -> bytes:
         payload = payload_digest(row.salt, row.body)
         if not row.salt:
             tombstone = _TOMBSTONE.fullmatch(row.body)
@@ -173,13 +184,13 @@ class _Chain:
         return entry_digest(row.kind, row.v, row.step, row.settles, row.epoch, row.actor, payload)
 
 
-def _read(conn: Conn | None, run_id: UUID, after: int) -> tuple[Any, list[_Row], int]:
+def _read(conn: Conn | None, run_id: UUID, after: int) -> tuple[Any, list[EntryRow], int]:
     """The head, then the rows, then the head's last seq again: appends between them are no faults."""
     with (conn or connection).cursor() as cursor:
         cursor.execute(_HEAD, (run_id,))
         head = cursor.fetchone()
         cursor.execute(_ROWS, (run_id, after))
-        rows = [_Row(*row[:8], *(None if b is None else bytes(b) for b in row[8:])) for row in cursor.fetchall()]
+        rows = [EntryRow(*row[:8], *(None if b is None else bytes(b) for b in row[8:])) for row in cursor.fetchall()]
         cursor.execute(_HEAD, (run_id,))
         later = cursor.fetchone()
     return (None if head is None else (head[0], bytes(head[1]))), rows, later[0] if later else 0
@@ -194,7 +205,7 @@ def _mark(conn: Conn | None, run_id: UUID) -> tuple[int, bytes, datetime | None]
     return row[2], bytes(row[3]) if row[3] is not None else START_OF_CHAIN, row[4]
 
 
-def _payload_faults(run_id: UUID, rows: list[_Row], store: PayloadStore | None) -> Iterator[Fault]:
+def _payload_faults(run_id: UUID, rows: list[EntryRow], store: PayloadStore | None) -> Iterator[Fault]:
     for row in rows:
         if b'"payload"' not in row.body:
             continue

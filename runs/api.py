@@ -133,9 +133,12 @@ def release(request: HttpRequest, ref: str, given: ReasonBody) -> RunDetail:
 
 @router.get("/intents", auth=may(VIEW), response={200: IntentList, **problems()}, tags=["intents"])
 def intents(request: HttpRequest, filters: Query[IntentFilters]) -> IntentList:
-    """Every unsettled intent that waits for somebody or something, the oldest first."""
+    """The unsettled intents of parked runs: what waits for somebody or something, the oldest first."""
     refuse_unknown(request, IntentFilters)
-    return IntentList(items=[answers.intent(view) for view in open_intents(state=filters.state)], next_cursor=None)
+    found = open_intents(state=filters.state, after=filters.cursor, limit=filters.limit)
+    whose = {view.run_id for view in found}
+    following = str(max(whose)) if len(whose) >= filters.limit else None
+    return IntentList(items=[answers.intent(view) for view in found], next_cursor=following)
 
 
 @router.post(

@@ -122,9 +122,14 @@ class IntentView:
     deadline: datetime | None
 
 
-def open_intents(*, state: str | None = None, limit: int = 1000) -> list[IntentView]:
-    """The oldest first. Parked runs tell theirs in their row; a running one's are in its journal."""
-    runs = Run.objects.exclude(intents=[]).order_by("since")
+def open_intents(*, state: str | None = None, after: UUID | None = None, limit: int = 1000) -> list[IntentView]:
+    """Those of `limit` runs, from the run behind `after` on; the oldest first.
+
+    Parked runs tell theirs in their row; a running one's are in its journal.
+    """
+    runs = Run.objects.exclude(intents=[]).order_by("id")
+    if after:
+        runs = runs.filter(id__gt=after)
     if state:
         runs = runs.filter(intents__contains=[{"state": state}])
     found: list[IntentView] = []

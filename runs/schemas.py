@@ -60,6 +60,8 @@ class RunFilters(Given):
 
 class IntentFilters(Given):
     state: Literal["awaiting_approval", "in_doubt", "pending"] | None = None
+    cursor: UUID | None = None
+    limit: int = Field(100, ge=1, le=1000, description="Of runs; a run may have several intents.")
 
 
 class Pin(BaseModel):

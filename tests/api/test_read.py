@@ -114,3 +114,19 @@ def test_a_large_input_and_large_arguments_are_told(cast: Cast, desk: Desk) -> N
     desk.work()
     assert cast("victor").get(f"/runs/{run_id}").json()["status"] == "done"
     assert cast("victor").get(f"/runs/{run_id}/state").json()["input"]["$"] == "payload"
+
+
+def test_intents_are_read_in_pieces(cast: Cast, desk: Desk) -> None:
+    made = [start(cast, cents=9_000) for _ in range(3)]
+    desk.work()
+    read: list[str] = []
+    cursor: dict[str, str] = {}
+    for _ in range(4):
+        piece = cast("ada").get("/intents", limit=1, **cursor).json()
+        read += [item["run_id"] for item in piece["items"]]
+        if piece["next_cursor"] is None:
+            break
+        cursor = {"cursor": piece["next_cursor"]}
+    assert read == made
+    assert cast("ada").get("/intents", state="in_doubt").json() == {"items": [], "next_cursor": None}
+    assert problem(cast("ada").get("/intents", cursor="nonsense"))["status"] == 422

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from typing import Any
 
+import kombu.pools
+import pytest
+
+from config.celery import app
 from runs.models import Run
 from tests.api import agents
 from tests.api.conftest import Cast, Desk, all_at_once, problem
@@ -87,3 +93,24 @@ def test_text_with_nul_and_half_a_surrogate_comes_back_as_it_was(cast: Cast, des
     made = cast("olga").post("/runs", sent).json()
     entry = cast("victor").get(f"/runs/{made['id']}/journal").json()["items"][0]
     assert entry["body"]["input"]["a"] == "\0" and entry["body"]["input"]["b"] == "\\u0000"
+
+
+@pytest.fixture
+def no_broker(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(app.conf, "broker_url", "redis+socket:///nowhere/broker.sock")
+    forget_broker()
+    yield
+    forget_broker()
+
+
+def forget_broker() -> None:
+    kombu.pools.reset()
+    app._pool = None
+    app.amqp._producer_pool = None
+
+
+def test_with_the_broker_away_the_run_is_made_all_the_same(cast: Cast, desk: Desk, no_broker: None) -> None:
+    began = time.monotonic()
+    answer = cast("olga").post("/runs", ORDER)
+    assert answer.status_code == 201 and answer.json()["status"] == "queued"
+    assert time.monotonic() - began < 5

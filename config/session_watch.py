@@ -15,8 +15,8 @@ WHERE id = ANY(%s) AND ended_at IS NULL
 WAKE_SWEEP = "NOTIFY holdfast_sweep"
 LAPSED = """
 SELECT id FROM runs_workersession
-WHERE id = ANY(%s) AND ended_at IS NULL AND expires_at + interval '2 seconds' < clock_timestamp()
-"""
+WHERE id = ANY(%s) AND expires_at + interval '2 seconds' < clock_timestamp()
+"""  # ended or not: the sweep may have ended it already, and its process still stands still
 
 
 class SessionWatch(threading.Thread):

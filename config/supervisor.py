@@ -162,13 +162,12 @@ class Supervisor:
         self._stops = self._stops or 1
         grace = self.place.environment.grace_seconds
         self.place.say("stopping: web, workers, sweeper, broker, database")
-        self._stop([self.web], 4)
+        self._stop([self.web], 3)
         self._stop([*self.workers, *self.others], grace + 2)
-        self._stop(self.payments, 2)
         if self.watch.is_alive():
             self.watch.close(1)
         database = [server for server in self.servers if server.name == "database"]
-        self._stop([server for server in self.servers if server not in database], 2)
+        self._stop([*self.payments, *(server for server in self.servers if server not in database)], 3)
         self._stop(database, 4, signal.SIGINT, then=signal.SIGQUIT)
         self.place.say("everything has stopped")
 

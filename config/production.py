@@ -1,6 +1,13 @@
 """Settings behind TLS: set DJANGO_SETTINGS_MODULE=config.production, SECRET_KEY and HOLDFAST_HOSTS."""
 
+import os
+
+from django.core.exceptions import ImproperlyConfigured
+
 from config.settings import *
+
+if not os.environ.get("SECRET_KEY"):
+    raise ImproperlyConfigured("SECRET_KEY is not set: every process of a deployment needs the same one.")
 
 SECURE_SSL_REDIRECT = True
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")

@@ -13,18 +13,17 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.types.numeric import Int8BinaryDumper
 
+from journal.arrays import array, register_arrays
 from journal.entries import Answer, Draft, seal
 from journal.errors import CommitterClosed
 
 # In the order of the function's parameters. In arrays 0 stands for a NULL step or settles.
-_OF_APPENDS = (("runs", "uuid"), ("epochs", "bigint"), ("numbers", "bigint"), ("seens", "bigint"))
-_OF_ENTRIES = (
-    ("of", "int"), ("decision", "boolean"), ("kind", "text"), ("v", "int"), ("step", "int"), ("settles", "int"),
-    ("actor", "text"), ("salt", "bytea"), ("digest", "bytea"), ("body", "bytea"),
-)  # fmt: skip
-APPEND = "SELECT * FROM journal_append_v1({})".format(
-    ", ".join(f"%({name})b::{kind}[]" for name, kind in _OF_APPENDS + _OF_ENTRIES)
-)
+_OF_APPENDS = {"runs": "uuid", "epochs": "int8", "numbers": "int8", "seens": "int8"}
+_OF_ENTRIES = {
+    "of": "int4", "decision": "bool", "kind": "text", "v": "int4", "step": "int4", "settles": "int4", "actor": "text",
+    "salt": "bytea", "digest": "bytea", "body": "bytea",
+}  # fmt: skip
+APPEND = f"SELECT * FROM journal_append_v1({', '.join(f'%({name})b' for name in (*_OF_APPENDS, *_OF_ENTRIES))})"
 HOLD = "SELECT 1 FROM journal_head WHERE run_id = %(run)b FOR NO KEY UPDATE"
 
 # A plan made while journal_head is small scans it, and a generic plan keeps that for ever: scans by index only.
@@ -79,6 +78,8 @@ class Ticket:
     __slots__ = ("answer", "append", "busy_since", "error", "future", "gate", "on_its_way", "rows")
 
     def __init__(self, append: Append, future: Future[Answer] | None = None) -> None:
+        if not append.entries:
+            raise ValueError("an append has at least one entry")
         self.append = append
         self.rows = [
             (e.decision, e.kind, e.v, e.step or 0, e.settles or 0, e.actor, *sealed)
@@ -154,6 +155,7 @@ class Lane:
         options = f"{given.get('options') or ''} {_OPTIONS.format(self.lock_timeout)}"
         conninfo = make_conninfo("", **(_PATIENCE | given | {"options": options}))
         conn = psycopg.connect(conninfo, autocommit=True)
+        register_arrays(conn)
         conn.adapters.register_dumper(int, Int8BinaryDumper)  # else each width of int is another prepared statement
         return conn
 
@@ -176,14 +178,11 @@ class Lane:
         return [Answer(*row) for row in answers]
 
 
-def _columns(batch: Sequence[Ticket]) -> dict[str, list[Any]]:
-    rows = [(of, *row) for of, ticket in enumerate(batch, 1) for row in ticket.rows]
-    columns: dict[str, list[Any]] = {
-        "runs": [t.append.run_id for t in batch],
-        "epochs": [t.append.epoch for t in batch],
-        "numbers": [t.append.number for t in batch],
-        "seens": [t.append.seen for t in batch],
-    }
-    for (name, _), column in zip(_OF_ENTRIES, zip(*rows, strict=True), strict=True):
-        columns[name] = list(column)
+def _columns(batch: Sequence[Ticket]) -> dict[str, bytes]:
+    appends = [(t.append.run_id, t.append.epoch, t.append.number, t.append.seen) for t in batch]
+    entries = [(of, *row) for of, ticket in enumerate(batch, 1) for row in ticket.rows]
+    columns = {}
+    for names, rows in ((_OF_APPENDS, appends), (_OF_ENTRIES, entries)):
+        for (name, kind), column in zip(names.items(), zip(*rows, strict=True), strict=True):
+            columns[name] = array(kind, column)
     return columns

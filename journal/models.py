@@ -51,7 +51,7 @@ class JournalEntry(_Table):
     settles = models.IntegerField(null=True)
     kind = models.TextField()
     actor = models.TextField()
-    request_id = models.TextField(null=True)  # noqa: DJ001 (the table's)
+    request_id = models.TextField(null=True)
     body = models.BinaryField()
 
     class Meta:

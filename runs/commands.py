@@ -33,6 +33,7 @@ from runs.errors import (
     VerdictUnknown,
 )
 from runs.models import ENDED, Run, Status
+from runs.projections import plain_text
 from runs.starting import start_run
 from runs.state import RunState, Slot, fold
 
@@ -97,7 +98,7 @@ def wake(held: Held, reason: str = "") -> None:
     if held.driven:
         return
     Run.objects.filter(id=held.run.id).update(
-        status=Status.QUEUED, reason=reason, since=Now(), wake_at=None, intents=[], dispatches=0, dispatched_at=None
+        status=Status.QUEUED, reason=plain_text(reason), since=Now(), wake_at=None, intents=[], dispatches=0, dispatched_at=None
     )
     transaction.on_commit(functools.partial(dispatch, held.run.id, held.run.release_id))
 
@@ -138,7 +139,7 @@ def hold_run(*, run_id: UUID, reason: str, actor: str) -> Run:
     with locked_run(run_id) as held:
         held.append([control("hold", said)], actor)
         if not held.driven:
-            why = f"held by {actor}: {said}"
+            why = plain_text(f"held by {actor}: {said}")
             Run.objects.filter(id=run_id).update(
                 status=Status.HELD, reason=why, since=Now(), wake_at=None, session=None
             )

@@ -79,7 +79,7 @@ def faults(agent: Agent, call: Call) -> list[str]:
     tool = agent.toolbox.get(call.tool)
     if tool is None:
         return [f"{agent.name} has no tool {call.tool!r}; it has {', '.join(sorted(agent.toolbox)) or 'none'}"]
-    lost = problems(call.args, "args")
+    lost = problems({"args": call.args}, "call")
     return [f"{path} cannot be journaled: give JSON values, dates, decimals or bytes" for path in lost] or tool.faults(
         call.args
     )

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 MODEL_RETRY = Retry()
 MODEL_STEP = 0
+LONGEST_ERROR = 10_000
 
 
 class TimedOut(Exception):
@@ -148,8 +149,10 @@ def answer_of(flight: Flight, how: Ended, state: RunState, seen: int, now: float
 
 
 def describe(error: BaseException) -> str:
-    """The error in words; never a traceback, never a memory address."""
+    """The error in words; never a traceback, and not more than a person reads."""
     said = str(error).strip()
+    if len(said) > LONGEST_ERROR:
+        said = f"{said[:LONGEST_ERROR]} … ({len(said)} characters in all)"
     if isinstance(error, (PermanentError, TransientError)) and said:
         return said
     return f"{type(error).__name__}: {said}" if said else type(error).__name__

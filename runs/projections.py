@@ -24,7 +24,15 @@ class Park:
     intents: str = "[]"
 
     def as_then(self) -> Mapping[str, Any]:
-        return {"status": self.status, "reason": self.reason, "wake": self.wake, "intents": self.intents}
+        return {"status": self.status, "reason": plain_text(self.reason), "wake": self.wake, "intents": self.intents}
+
+
+LONGEST_TEXT = 2_000
+
+
+def plain_text(text: str) -> str:
+    """What a text column can keep: PostgreSQL refuses U+0000 and lone surrogates. The journal has the exact words."""
+    return text[:LONGEST_TEXT].replace("\0", "\u2400").encode("utf-8", "replace").decode("utf-8")
 
 
 class LetGo:
@@ -61,7 +69,7 @@ LET_GO = "SELECT runs_let_go_v1(%s, %s, %s, %s, %s, %s, %s::jsonb)"
 
 def let_go(conn: Connection[Any], run_id: UUID, epoch: int, seen: int, park: Park) -> bool:
     """Let a run go without an append. False: it is not ours any more, or a steering entry came that was not read."""
-    given = (run_id, epoch, seen, park.status, park.reason, park.wake, park.intents)
+    given = (run_id, epoch, seen, park.status, plain_text(park.reason), park.wake, park.intents)
     row = conn.execute(LET_GO, given).fetchone()
     return bool(row and row[0])
 

@@ -108,7 +108,7 @@ def write_start(
 
 
 def check(input: Any, request_key: str | None, labels: Mapping[str, str] | None) -> None:
-    lost = problems(input, "input")
+    lost = problems({"input": input}, "run")
     if lost:
         raise BadInput(f"{lost[0]} is of a type that the journal cannot keep.")
     if request_key is not None and not 0 < len(request_key) <= LONGEST_KEY:

@@ -258,6 +258,8 @@ class RunState:
 
     def _plan(self, e: Entry) -> None:
         by_model = e.actor == MODEL_ACTOR
+        if self.decisions and not self.decisions[-1].steps:
+            self.decisions.pop()  # it came to nothing: a model's was cancelled, or the run was about to end
         self.decisions.append(Decision(e.seq, e.body["seen"], by_model, e.body.get("moves")))
         if by_model:
             self.model_attempts.clear()

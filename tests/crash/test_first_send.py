@@ -1,4 +1,8 @@
-"""A worker process dies by SIGKILL at each point of a run's first send, for each effect class; another one goes on."""
+"""A worker process dies by SIGKILL at each point of a run's first send, for each effect class; another one goes on.
+
+Each class has a victim of its own. Nobody sweeps while they die, so that a victim meets its own run only; then one
+survivor takes all the runs.
+"""
 
 import pytest
 
@@ -16,63 +20,73 @@ RECORDED = ("after-commit:2", "after-outcome", "after-done")
 
 @pytest.mark.slow
 @pytest.mark.parametrize("point", [*NOTHING_SENT, *INTENDED, *ACTED, *RECORDED])
-@pytest.mark.parametrize("effect", EFFECTS)
-def test_killed_on_the_first_send(fleet: Fleet, ledger: Ledger, effect: str, point: str) -> None:
-    victim = fleet.worker(crash=point)
-    run_id = start(effect, {})
-    fleet.bury(victim)
+def test_killed_on_the_first_send(fleet: Fleet, ledger: Ledger, point: str) -> None:
+    runs = {}
+    for effect in EFFECTS:
+        victim = fleet.worker(crash=point)
+        runs[effect] = start(effect, {})
+        fleet.bury(victim)
     fleet.worker()
     fleet.sweeper()
-    run = fleet.rests(run_id)
-    if effect == "unkeyed" and point in INTENDED + ACTED:
-        assert_parked_in_doubt(ledger, run, acted=int(point in ACTED))
-    else:
-        assert_done_once(ledger, run)
-    if point in RECORDED:
-        assert run.epoch == 1, "nothing was left to do"
+    for effect, run_id in runs.items():
+        run = fleet.rests(run_id)
+        if effect == "unkeyed" and point in INTENDED + ACTED:
+            assert_parked_in_doubt(ledger, run, acted=int(point in ACTED))
+        else:
+            assert_done_once(ledger, run)
+        if point in RECORDED:
+            assert run.epoch == 1, "nothing was left to do"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("point", ["before-approval", "after-approval"])
-@pytest.mark.parametrize("effect", EFFECTS)
-def test_killed_while_asking_for_approval(fleet: Fleet, ledger: Ledger, effect: str, point: str) -> None:
-    victim = fleet.worker(crash=point)
-    run_id = start("approval", {"effect": effect})
-    fleet.bury(victim)
+def test_killed_while_asking_for_approval(fleet: Fleet, ledger: Ledger, point: str) -> None:
+    runs = []
+    for effect in EFFECTS:
+        victim = fleet.worker(crash=point)
+        runs.append(start("approval", {"effect": effect}))
+        fleet.bury(victim)
     fleet.worker()
     fleet.sweeper()
-    assert fleet.rests(run_id).status == "awaiting_approval"
+    for run_id in runs:
+        assert fleet.rests(run_id).status == "awaiting_approval"
     assert ledger.effects() == []
-    approve(run_id)
-    assert_done_once(ledger, fleet.rests(run_id))
+    for run_id in runs:
+        approve(run_id)
+    for run_id in runs:
+        assert_done_once(ledger, fleet.rests(run_id))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("effect", EFFECTS)
-def test_killed_before_letting_go_at_a_gate(fleet: Fleet, ledger: Ledger, effect: str) -> None:
-    fleet.execute("INSERT INTO runs_gate (scope, reason, actor) VALUES (%s, 'a test', 'olga')", f"agent:{effect}")
-    victim = fleet.worker(crash="before-let-go")
-    fleet.await_gates(victim)
-    run_id = start(effect, {})
-    fleet.bury(victim)
+def test_killed_before_letting_go_at_a_gate(fleet: Fleet, ledger: Ledger) -> None:
+    fleet.execute("INSERT INTO runs_gate (scope, reason, actor) VALUES ('all', 'a test', 'olga')")
+    runs = []
+    for effect in EFFECTS:
+        victim = fleet.worker(crash="before-let-go")
+        fleet.await_heartbeat(victim)
+        runs.append(start(effect, {}))
+        fleet.bury(victim)
     fleet.execute("UPDATE runs_gate SET lifted_at = clock_timestamp()")
     fleet.worker()
     fleet.sweeper()
-    assert_done_once(ledger, fleet.rests(run_id))
+    for run_id in runs:
+        assert_done_once(ledger, fleet.rests(run_id))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("effect", EFFECTS)
-def test_killed_with_nobody_to_see_it(fleet: Fleet, ledger: Ledger, effect: str) -> None:
-    """No supervisor: the session ends when its lease has run out for everybody to see."""
-    victim = fleet.worker(crash="after-effect")
-    fleet.sweeper()
-    run_id = start(effect, {})
-    victim.dies()
+def test_killed_with_nobody_to_see_it(fleet: Fleet, ledger: Ledger) -> None:
+    """No supervisor: a session ends when the sweep sees that its lease has run out."""
+    runs = {}
+    for effect in EFFECTS:
+        victim = fleet.worker(crash="after-effect")
+        runs[effect] = start(effect, {})
+        victim.dies()
     fleet.worker()
-    run = fleet.rests(run_id)
-    assert run.epoch == 2
-    if effect == "unkeyed":
-        assert_parked_in_doubt(ledger, run, acted=1)
-    else:
-        assert_done_once(ledger, run)
+    fleet.sweeper()
+    for effect, run_id in runs.items():
+        run = fleet.rests(run_id)
+        assert run.epoch == 2
+        if effect == "unkeyed":
+            assert_parked_in_doubt(ledger, run, acted=1)
+        else:
+            assert_done_once(ledger, run)

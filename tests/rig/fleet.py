@@ -146,13 +146,9 @@ class Fleet:
         with psycopg.connect(self.dsn, autocommit=True) as conn:
             conn.execute(statement, values)  # type: ignore[arg-type]
 
-    def await_gates(self, hand: Hand) -> None:
-        """Until the worker's next heartbeat, which tells it the gates in force."""
-        self.await_session(hand)
-        self.await_heartbeat(hand)
-
     def await_heartbeat(self, hand: Hand) -> None:
         """Until the worker has renewed its lease once more, and has read what that told it."""
+        self.await_session(hand)
         beat = "SELECT heartbeat_at FROM runs_workersession WHERE id = %s"
         last = self.ask(beat, hand.session)
         for _ in range(2):

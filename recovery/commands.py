@@ -35,7 +35,8 @@ def reconcile_intent(
     happened: its OBS is written with `result`. never_happened: it is executed under its own key, by a worker.
     probe: a worker asks the tool by key. abort: the run ends as cancelled and the question stays on record.
 
-    Raises VerdictUnknown, EvidenceMissing, IntentNotFound, AlreadyReconciled, NotInDoubt, CannotProbe, BadInput, RunEnded.
+    Raises VerdictUnknown, EvidenceMissing, BadInput, RunEnded, IntentNotFound, AlreadyReconciled, NotInDoubt,
+    CannotProbe.
     """
     if verdict not in VERDICTS:
         raise VerdictUnknown(f"{verdict!r}; there are {', '.join(VERDICTS)}.")

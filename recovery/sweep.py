@@ -1,7 +1,7 @@
 """The sweep: finds runs that nobody drives and sends them to a worker. It re-queues, it never executes.
 
-Any number of sweepers may run; each statement takes what no other holds. A sweeper ends sessions for expiry only after a
-whole lease of unbroken contact with the same server, so that an outage of the database robs nobody.
+Any number of sweepers may run; each statement takes what no other holds. A sweeper ends sessions for expiry only after
+a whole lease of unbroken contact with the same server, so that an outage of the database robs nobody.
 """
 
 from __future__ import annotations
@@ -33,18 +33,21 @@ WHERE id IN (SELECT id FROM runs_workersession WHERE ended_at IS NULL
              AND expires_at + make_interval(secs => %(grace)s) < clock_timestamp() FOR UPDATE SKIP LOCKED)
 RETURNING name, id
 """
-# Runs that should move and that no live session drives: orphans of ended sessions, due ones, queued ones that no message
-# reached. Each message spaces the next: lease/5 doubled up to a minute.
+# Runs that should move and that no live session drives: orphans of ended sessions, due ones, queued ones that no
+# message reached. Each message spaces the next: lease/5, doubled up to a minute.
 WAITING = """
 SELECT r.id, r.release_id, r.status,
        EXISTS (SELECT FROM runs_workersession w WHERE w.ended_at IS NULL AND w.draining_at IS NULL
                AND w.serves @> ARRAY[r.release_id]) AS served
   FROM runs_run r LEFT JOIN runs_workersession s ON s.id = r.session_id
  WHERE (r.session_id IS NOT NULL AND s.ended_at IS NOT NULL
-        OR r.session_id IS NULL AND (r.status IN ('queued', 'waiting_for_version', 'running') OR r.wake_at <= clock_timestamp()))
+        OR r.session_id IS NULL AND (r.status IN ('queued', 'waiting_for_version', 'running')
+                                     OR r.wake_at <= clock_timestamp()))
    AND r.status NOT IN ('done', 'failed', 'cancelled')
-   AND (r.dispatched_at IS NULL AND (r.status <> 'queued' OR r.since < clock_timestamp() - make_interval(secs => %(young)s))
-        OR r.dispatched_at < clock_timestamp() - make_interval(secs => least(60, %(young)s * 2 ^ least(r.dispatches, 10))))
+   AND (r.dispatched_at IS NULL
+          AND (r.status <> 'queued' OR r.since < clock_timestamp() - make_interval(secs => %(young)s))
+        OR r.dispatched_at
+           < clock_timestamp() - make_interval(secs => least(60, %(young)s * 2 ^ least(r.dispatches, 10))))
  ORDER BY r.id LIMIT %(batch)s
 """
 GATED = "SELECT scope FROM runs_gate WHERE lifted_at IS NULL"
@@ -63,7 +66,8 @@ STRANDED = """
 WITH head AS (SELECT run_id FROM journal_head WHERE run_id = %(run)s FOR NO KEY UPDATE SKIP LOCKED)
 UPDATE runs_run r SET status = 'waiting_for_version', since = clock_timestamp(),
        dispatched_at = NULL, dispatches = 0,
-       reason = 'waits for a worker that serves ' || (SELECT agent || '@' || version FROM runs_release WHERE id = r.release_id)
+       reason = 'waits for a worker that serves '
+                || (SELECT agent || '@' || version FROM runs_release WHERE id = r.release_id)
   FROM head WHERE r.id = head.run_id AND r.status = %(status)s AND r.status <> 'waiting_for_version'
 """
 NEXT_DUE = "SELECT extract(epoch FROM min(wake_at) - clock_timestamp())::float8 FROM runs_run WHERE wake_at IS NOT NULL"

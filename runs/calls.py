@@ -36,7 +36,7 @@ class Job(Protocol):
 
 @dataclass(slots=True)
 class CallPool:
-    """Threads made when needed and kept when idle. A call that outlives its timeout keeps its thread: it is abandoned."""
+    """Threads made when needed and kept when idle. A call that outlives its timeout keeps its thread: abandoned."""
 
     most: int = 256
     abandoned: int = 0

@@ -98,8 +98,9 @@ def wake(held: Held, reason: str = "") -> None:
     if held.driven:
         return
     Run.objects.filter(id=held.run.id).update(
-        status=Status.QUEUED, reason=plain_text(reason), since=Now(), wake_at=None, intents=[], dispatches=0, dispatched_at=None
-    )
+        status=Status.QUEUED, reason=plain_text(reason), since=Now(), wake_at=None, intents=[], dispatches=0,
+        dispatched_at=None,
+    )  # fmt: skip
     transaction.on_commit(functools.partial(dispatch, held.run.id, held.run.release_id))
 
 
@@ -206,6 +207,6 @@ def end_by_person(held: Held, entries: Sequence[Draft], actor: str, request_id: 
     held.append(entries, actor, request_id)
     epoch = raise_epoch(held.run.id)
     Run.objects.filter(id=held.run.id).update(
-        status=Status.CANCELLED, reason="", since=Now(), ended_at=timezone.now(), wake_at=None, session=None, epoch=epoch,
-        as_of_seq=held.state.seq + len(entries),
+        status=Status.CANCELLED, reason="", since=Now(), ended_at=timezone.now(), wake_at=None, session=None,
+        epoch=epoch, as_of_seq=held.state.seq + len(entries),
     )  # fmt: skip

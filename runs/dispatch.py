@@ -1,4 +1,4 @@
-"""Messages: a run id, sent to the queue of its release. A message is a hint; losing one costs a sweep interval, no more."""
+"""Messages: a run id, sent to the queue of its release. A message is a hint: losing one costs a sweep interval."""
 
 from __future__ import annotations
 

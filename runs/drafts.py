@@ -1,4 +1,4 @@
-"""The entries that a worker writes: their bodies, which are decisions, which settle. Bodies are documented in docs/journal-format.md."""
+"""The entries that a worker writes: their bodies, which of them are decisions, which settle."""
 
 from __future__ import annotations
 

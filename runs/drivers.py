@@ -134,7 +134,7 @@ class FlowDriver:
         self.decide(state)
 
     def _slots_of_standing(self, state: RunState) -> list[Slot] | None:
-        """The recorded steps of the yield that the generator stands at, compared with it; None if it is not recorded."""
+        """The recorded steps of the yield that the generator stands at, compared with it; None: not recorded."""
         if self.first_step not in state.slots:
             return None
         assert self.standing is not None

@@ -1,9 +1,9 @@
-"""The loop of one run on one worker: append intent -> perform effect -> append observation, until it ends, parks or is lost.
+"""The loop of one run on one worker: append intent -> perform effect -> append observation.
 
 The order is the safety argument:
 1. Nothing is sent before its TOOL_CALL or ATTEMPT is committed under the current epoch (`commit` answers True).
 2. The lease is looked at again just before each effect (`Flight.run`).
-3. An outcome is committed before anything is decided outside this append: it rides with the next decision, or goes alone.
+3. An outcome rides with the next decision, or goes alone; nothing is sent, asked or parked before it is committed.
 4. A refused decision is made again from the entries that refused it; its outcome is kept.
 """
 
@@ -54,7 +54,8 @@ SLICE_STEPS = 200
 STEERED = object()
 POINTS: dict[str, str] = {
     Kind.TOOL_CALL: "intent", Kind.ATTEMPT: "attempt", Kind.OBS: "outcome", Kind.ERROR: "outcome", Kind.PLAN: "plan",
-    Kind.APPROVAL: "approval", Kind.RECONCILE: "finding", Kind.TIMER: "timer", Kind.CONTROL: "control", Kind.DONE: "done",
+    Kind.APPROVAL: "approval", Kind.RECONCILE: "finding", Kind.TIMER: "timer", Kind.CONTROL: "control",
+    Kind.DONE: "done",
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""What the runs room refuses. The docstring is the message; attributes tell who, what and when. config/errors.py has the HTTP status."""
+"""What the runs room refuses. The docstring is the message; attributes tell who, what and when."""
 
 from __future__ import annotations
 

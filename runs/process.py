@@ -56,7 +56,7 @@ def send(run_id: UUID, release_id: str) -> None:
 
 
 def leave_after_grace(seconds: float = GRACE_SECONDS) -> None:
-    """Drain now; at the end of the grace the process leaves, whatever a call is doing. Needs no answer of the database."""
+    """Drain now; at the end of the grace the process leaves, whatever a call does. Needs no answer of the database."""
     if _worker is not None:
         _worker.drain()
     threading.Thread(target=_leave, args=(seconds,), name="grace", daemon=True).start()

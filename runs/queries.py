@@ -70,7 +70,7 @@ def list_runs(
     after: str | None = None,
     limit: int = 50,
 ) -> tuple[list[Run], str | None]:
-    """The newest first, by keyset: `after` is the cursor that the page before gave. Raises BadInput for a wrong cursor."""
+    """The newest first, by keyset: `after` is the cursor of the page before. Raises BadInput for a wrong cursor."""
     runs = Run.objects.select_related("release", "session").order_by("-id")
     if status:
         runs = runs.filter(status__in=status)

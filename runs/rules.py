@@ -1,4 +1,4 @@
-"""What happens next to an unsettled step: one pure function, live and on resume alike (docs/concepts.md, "Effect classes")."""
+"""What happens next to an unsettled step: one pure function, live and on resume alike."""
 
 from __future__ import annotations
 

@@ -15,13 +15,15 @@ from psycopg.types.json import Jsonb
 from psycopg_pool import ConnectionPool
 
 REGISTER = """
-INSERT INTO runs_workersession (id, name, host, pid, pool, concurrency, region, serves, codes, heartbeat_at, expires_at, end_reason)
-VALUES (coalesce(%(id)s, holdfast_uuid7()), %(name)s, %(host)s, %(pid)s, %(pool)s, %(concurrency)s, %(region)s, %(serves)s, %(codes)s,
-        clock_timestamp(), clock_timestamp() + make_interval(secs => %(lease)s), '')
+INSERT INTO runs_workersession
+       (id, name, host, pid, pool, concurrency, region, serves, codes, heartbeat_at, expires_at, end_reason)
+VALUES (coalesce(%(id)s, holdfast_uuid7()), %(name)s, %(host)s, %(pid)s, %(pool)s, %(concurrency)s, %(region)s,
+        %(serves)s, %(codes)s, clock_timestamp(), clock_timestamp() + make_interval(secs => %(lease)s), '')
 RETURNING id, extract(epoch FROM clock_timestamp())::float8
 """
 RENEW = """
-UPDATE runs_workersession SET heartbeat_at = clock_timestamp(), expires_at = clock_timestamp() + make_interval(secs => %(lease)s)
+UPDATE runs_workersession
+   SET heartbeat_at = clock_timestamp(), expires_at = clock_timestamp() + make_interval(secs => %(lease)s)
 WHERE id = %(id)s AND ended_at IS NULL
 RETURNING extract(epoch FROM clock_timestamp())::float8
 """
@@ -31,7 +33,8 @@ SELECT r.id, h.last_steering_seq FROM runs_run r JOIN journal_head h ON h.run_id
 GATES = "SELECT scope FROM runs_gate WHERE lifted_at IS NULL"
 DRAIN = "UPDATE runs_workersession SET draining_at = coalesce(draining_at, clock_timestamp()) WHERE id = %(id)s"
 END = """
-UPDATE runs_workersession SET ended_at = clock_timestamp(), end_reason = %(reason)s WHERE id = %(id)s AND ended_at IS NULL
+UPDATE runs_workersession SET ended_at = clock_timestamp(), end_reason = %(reason)s
+ WHERE id = %(id)s AND ended_at IS NULL
 """
 
 
@@ -54,7 +57,7 @@ class Heartbeat:
 
 @dataclass(slots=True)
 class Session:
-    """Lease in seconds, counted from before the renewal was sent; the database's clock alone is compared with others."""
+    """Lease in seconds, counted from before the renewal was sent; only the database's clock is compared with others."""
 
     name: str
     pool: str
@@ -132,6 +135,6 @@ def open_connections(dsn: str, size: int = 4) -> ConnectionPool:
 
 
 def _check(conn: psycopg.Connection[Any]) -> None:
-    """A dead connection is found by the statement that fails on it; a round trip before each would cost every claim one."""
+    """A dead connection is found by the statement that fails on it: asking first would cost each claim a round trip."""
     if conn.closed or conn.pgconn.status != psycopg.pq.ConnStatus.OK:
         raise psycopg.OperationalError("the connection is closed")

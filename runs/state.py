@@ -189,7 +189,7 @@ class RunView:
 
 
 class RunState:
-    """Public: input, agent, slots by step, decisions, controls, `done`, usage. `seq` counts entries not yet committed too."""
+    """Input, steps by number, decisions, controls, usage, ending. `seq` counts entries not yet committed too."""
 
     def __init__(self, run_id: UUID) -> None:
         self.run_id = run_id

@@ -129,7 +129,7 @@ class Worker:
             self.send(*following)
 
     def touched(self, piece: Slice) -> None:
-        """An append of this run was written: watchers hear of it, and a run that made progress is no suspect any more."""
+        """An append was written: watchers hear of it, and a run that made progress is no suspect any more."""
         self.notifier.touch(piece.run_id)
         if self._counted == piece.run_id and piece.progressed:
             self._uncount(piece.run_id)
@@ -193,7 +193,8 @@ class Worker:
             try:
                 beat = self.session.renew(self.connections)
             except SessionEnded:
-                return self._lose_session()
+                self._lose_session()
+                return
             except (psycopg.Error, PoolTimeout) as error:
                 log.warning("heartbeat of %s failed: %s", self.session.name, error)
                 continue

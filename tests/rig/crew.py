@@ -51,7 +51,7 @@ class Crew:
         return worker
 
     def lose(self, worker: Worker) -> None:
-        """As if its process had died and the supervisor had seen it. A call under way ends first: no thread can be killed."""
+        """As if its process had died and the supervisor had seen it. Calls end first: no thread can be killed."""
         wait_until(lambda: worker.calls.idle, "the lost worker's calls end")
         with psycopg.connect(self.dsn, autocommit=True) as conn:
             conn.execute(

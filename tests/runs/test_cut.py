@@ -24,7 +24,8 @@ def copy_prefix(run: Run, entries: list[Entry], length: int) -> UUID:
             body = dict(e.body)
             if "key" in body:
                 body["key"] = f"{run_id}:{e.step}"
-            append_person(run_id, [Draft(e.kind, body, e.step, e.settles, actor=e.actor)], request_id=None, actor=e.actor)
+            draft = Draft(e.kind, body, e.step, e.settles, actor=e.actor)
+            append_person(run_id, [draft], request_id=None, actor=e.actor)
         Run.objects.create(id=run_id, agent=run.agent, release_id=run.release_id, as_of_seq=length)
     connection.close()
     return run_id

@@ -110,7 +110,8 @@ def forget_broker() -> None:
 
 
 def test_with_the_broker_away_the_run_is_made_all_the_same(cast: Cast, desk: Desk, no_broker: None) -> None:
+    cast("olga").post("/runs", ORDER)  # imports what publishing needs
     began = time.monotonic()
     answer = cast("olga").post("/runs", ORDER)
     assert answer.status_code == 201 and answer.json()["status"] == "queued"
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 3

@@ -5,6 +5,7 @@ anew, connections made after the fork. Reads one order a line, `{"words", "envir
 each death. When its input ends, it kills what it made.
 """
 
+import gc
 import importlib
 import json
 import os
@@ -16,10 +17,12 @@ from typing import Any, NoReturn
 
 ROOT = Path(__file__).resolve().parents[2]
 PRELOADED = (
-    "celery.bin.worker", "celery.apps.worker", "celery.worker.consumer", "celery.worker.components", "celery.concurrency.thread",
-    "celery.concurrency.prefork", "celery.fixups.django", "kombu.transport.redis", "psycopg_pool", "obstore.store",
-    "django.core.management", "django.db.backends.postgresql.base", "config.celery", "runs.management.commands.worker",
-    "recovery.management.commands.sweep", "runs.management.commands.start", "tests.rig.agents",
+    "celery.apps.worker", "celery.app.amqp", "celery.app.control", "celery.app.log", "celery.bin.celery", "celery.bin.worker",
+    "celery.concurrency.thread", "celery.concurrency.prefork", "celery.fixups.django", "celery.worker.autoscale",
+    "celery.worker.components", "celery.worker.consumer.delayed_delivery", "celery.worker.strategy",
+    "kombu.transport.redis", "psycopg_pool", "obstore.store", "django.core.management", "django.db.backends.postgresql.base",
+    "config.celery", "config.urls", "recovery.management.commands.sweep", "runs.management.commands.start",
+    "runs.management.commands.worker", "runs.tasks", "tests.rig.agents",
 )  # fmt: skip
 
 
@@ -31,6 +34,7 @@ def main() -> None:
     django.setup()
     for name in PRELOADED:
         importlib.import_module(name)
+    gc.freeze()  # else each child copies the pages of all that is imported here
     tell(ready=True)
     children: set[int] = set()
     woken, waker = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)

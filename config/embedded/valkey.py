@@ -28,6 +28,7 @@ def start(home: Path, tied: tuple[str, ...] = (), patience: float = 10) -> subpr
     while not answers(home):
         if server.poll() is not None or time.monotonic() > deadline:
             server.kill()
+            server.wait(10)
             raise EmbeddedError(
                 f"The broker does not start in {home}:\n{(home / 'log').read_text(errors='replace')[-800:]}"
             )

@@ -44,7 +44,8 @@ class LetGo:
 
     sql = """
 UPDATE runs_run r SET session_id = NULL, status = a.status, reason = a.reason, since = h.append_at,
-       intents = a.intents::jsonb, wake_at = CASE WHEN a.wake > 0 THEN to_timestamp(a.wake) END, as_of_seq = h.append_last_seq,
+       intents = a.intents::jsonb, as_of_seq = h.append_last_seq,
+       wake_at = CASE WHEN a.wake > 0 THEN to_timestamp(a.wake) END,
        ended_at = CASE WHEN a.status IN ('done', 'failed', 'cancelled') THEN h.append_at END
   FROM unnest(%(then_runs)b::uuid[], %(then_epochs)b::bigint[], %(then_numbers)b::bigint[], %(then_seens)b::bigint[],
               %(then_status)b::text[], %(then_reason)b::text[], %(then_wake)b::float8[], %(then_intents)b::text[])

@@ -15,6 +15,7 @@ from runs.summaries import summary
 FOLD_SECONDS = 30.0  # a longer wait is folded into a narrow band
 FOLD_PERCENT = 7.0
 TICKS = (0, 25, 50, 75, 100)
+FEW_TICKS = (0, 50, 100)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,15 +262,15 @@ def axis_over(times: Sequence[datetime], now: datetime) -> Axis:
 def ticks(
     cuts: Sequence[tuple[float, float]], folds: Sequence[tuple[float, float]], start: datetime
 ) -> list[tuple[float, str]]:
-    """Times at a few places of the lane, none inside a fold; tenths of seconds where seconds would repeat."""
+    """Times at a few places of the lane, none inside a fold; milliseconds where seconds would repeat."""
     found: list[tuple[float, str]] = []
-    places = cuts[-1][0] < len(TICKS)
-    for x in TICKS:
+    close = cuts[-1][0] < len(TICKS)
+    for x in FEW_TICKS if close else TICKS:
         if x > cuts[-1][1] or any(left <= x <= left + width for left, width in folds):
             continue
         i = min(max(bisect_right([place for _, place in cuts], x), 1), len(cuts) - 1)
         (t0, x0), (t1, x1) = cuts[i - 1], cuts[i]
         seconds = t0 + (t1 - t0) * ((x - x0) / (x1 - x0) if x1 > x0 else 0.0)
         at = start.astimezone(UTC) + timedelta(seconds=seconds)
-        found.append((float(x), f"{at:%H:%M:%S}" + (f".{at.microsecond // 100_000}" if places else "")))
+        found.append((float(x), f"{at:%H:%M:%S}" + (f".{at.microsecond // 1000:03}" if close else "")))
     return found

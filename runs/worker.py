@@ -10,19 +10,21 @@ from typing import Any
 from uuid import UUID
 
 import psycopg
-from psycopg_pool import PoolTimeout
+from psycopg_pool import PoolClosed, PoolTimeout
 
+from journal.append import append_person, lock_head
 from journal.committer import Committer
 from journal.crash import crash_point
 from journal.entries import Draft, Entry
 from journal.feed import Notifier
 from journal.payloads import PayloadStore
 from journal.read import read_entries
-from runs import evidence
+from runs import drafts, evidence
 from runs.agents import Agent
 from runs.calls import CallPool
 from runs.claims import Claim, Lost, claim
 from runs.engine import STEERED, Slice
+from runs.performing import describe
 from runs.projections import LetGo, Park, let_go
 from runs.sessions import Session, SessionEnded, open_connections
 from runs.state import RunState, Slot
@@ -79,7 +81,12 @@ class Worker:
             assert agent is not None
             piece = Slice(self, claimed, agent)
             self.driving[run_id] = piece
-            park = piece.drive()
+            try:
+                park = piece.drive()
+            except Exception as error:
+                log.exception("run %s: the worker failed", run_id)
+                piece.leave()
+                park = self._give_back(claimed, error)
         finally:
             with self._lock:
                 self.driving.pop(run_id, None)
@@ -88,6 +95,26 @@ class Worker:
         if park is not None and park.status == "queued":
             self.send(run_id, release_id)
         return park
+
+    def _give_back(self, claimed: Claim, error: Exception) -> Park | None:
+        """A run is never left under a session that does not drive it: queued if only the database was away, else held."""
+        away = isinstance(error, (psycopg.OperationalError, PoolTimeout))
+        park = Park("queued", "the database was away") if away else Park("held", f"the worker failed: {describe(error)}")
+        while True:
+            try:
+                with self.connections.connection() as conn, conn.transaction():
+                    head = lock_head(claimed.run_id, conn)
+                    if head.epoch != claimed.epoch:
+                        return None
+                    if not away:
+                        hold = drafts.control("hold", park.reason)
+                        append_person(claimed.run_id, [hold], request_id=None, actor=drafts.SYSTEM, conn=conn)
+                    let_go(conn, claimed.run_id, claimed.epoch, head.last_seq + 1, park)
+                return park
+            except (psycopg.Error, PoolTimeout):
+                log.warning("run %s cannot be given back: the database does not answer", claimed.run_id)
+                if self._stopping.wait(1.0) or self.session.ended:
+                    return None
 
     def _claim(self, run_id: UUID, release_id: str, may_count: bool) -> Claim | None:
         assert self.session.id is not None
@@ -168,8 +195,16 @@ class Worker:
         return int(row[0]) if row else -1
 
     def keep_evidence(self, run_id: UUID, epoch: int, draft: Draft) -> None:
-        with self.connections.connection() as conn:
-            woken = evidence.keep(conn, run_id, epoch, self.session.id, draft)
+        """Kept as soon as the database answers: nobody else knows of this result."""
+        while True:
+            try:
+                with self.connections.connection() as conn:
+                    woken = evidence.keep(conn, run_id, epoch, self.session.id, draft)
+                break
+            except (psycopg.OperationalError, PoolTimeout, PoolClosed) as error:
+                log.warning("a result of run %s step %s is not kept yet: %s", run_id, draft.step, error)
+                if self._stopping.wait(1.0):
+                    return
         if woken is not None:
             self.dispatch(run_id, woken)
 

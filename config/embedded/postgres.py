@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 
+import psycopg
+
 from config.embedded import EmbeddedError, make_private, socket_folder
 
 NOBODY = 65534
@@ -152,15 +154,14 @@ class Postgres:
             )
 
     def _answers(self) -> bool:
-        return self._psql_tool("pg_isready", "-q").returncode == 0
+        words = [str(self._bin / "pg_isready"), "-q", "-h", str(self.socket), "-U", "holdfast", "-d", "postgres"]
+        return subprocess.run(words, capture_output=True, check=False).returncode == 0
 
     def _make_database(self) -> None:
-        made = self._psql_tool("createdb", "-U", "holdfast", "--maintenance-db=postgres", "holdfast")
-        if made.returncode != 0 and b"already exists" not in made.stderr:
-            raise EmbeddedError(f"The database could not be made: {made.stderr.decode(errors='replace').strip()}")
-
-    def _psql_tool(self, name: str, *words: str) -> subprocess.CompletedProcess[bytes]:
-        return subprocess.run([str(self._bin / name), "-h", str(self.socket), *words], capture_output=True, check=False)
+        place = {"host": str(self.socket), "user": "holdfast", "dbname": "postgres"}
+        with psycopg.connect(**place, autocommit=True) as connection:
+            if connection.execute("SELECT FROM pg_database WHERE datname = 'holdfast'").fetchone() is None:
+                connection.execute("CREATE DATABASE holdfast")
 
     def _last_words(self) -> str:
         try:

@@ -20,6 +20,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import psycopg
+from psycopg.conninfo import make_conninfo
 
 from config.embedded import EmbeddedError, make_private, socket_folder
 
@@ -158,8 +159,8 @@ class Postgres:
         return subprocess.run(words, capture_output=True, check=False).returncode == 0
 
     def _make_database(self) -> None:
-        place = {"host": str(self.socket), "user": "holdfast", "dbname": "postgres"}
-        with psycopg.connect(**place, autocommit=True) as connection:
+        place = make_conninfo("", host=str(self.socket), user="holdfast", dbname="postgres")
+        with psycopg.connect(place, autocommit=True) as connection:
             if connection.execute("SELECT FROM pg_database WHERE datname = 'holdfast'").fetchone() is None:
                 connection.execute("CREATE DATABASE holdfast")
 

@@ -57,15 +57,15 @@ NOTE_SENT = """
 WITH head AS (SELECT run_id FROM journal_head WHERE run_id = %(run)s FOR NO KEY UPDATE SKIP LOCKED)
 UPDATE runs_run r SET dispatched_at = clock_timestamp(), dispatches = r.dispatches + 1,
        status = CASE WHEN r.session_id IS NULL THEN 'queued' ELSE r.status END,
-       since = CASE WHEN r.session_id IS NULL AND r.status <> 'queued' THEN clock_timestamp() ELSE r.since END
-  FROM head WHERE r.id = head.run_id AND r.status = %(status)s AND r.session_id IS NOT DISTINCT FROM
-       (SELECT session_id FROM runs_run WHERE id = %(run)s)
+       since = CASE WHEN r.session_id IS NULL AND r.status <> 'queued' THEN clock_timestamp() ELSE r.since END,
+       wake_at = NULL
+  FROM head WHERE r.id = head.run_id AND r.status = %(status)s
 RETURNING r.id
 """
 STRANDED = """
 WITH head AS (SELECT run_id FROM journal_head WHERE run_id = %(run)s FOR NO KEY UPDATE SKIP LOCKED)
 UPDATE runs_run r SET status = 'waiting_for_version', since = clock_timestamp(),
-       dispatched_at = NULL, dispatches = 0,
+       dispatched_at = NULL, dispatches = 0, wake_at = NULL,
        reason = 'waits for a worker that serves '
                 || (SELECT agent || '@' || version FROM runs_release WHERE id = r.release_id)
   FROM head WHERE r.id = head.run_id AND r.status = %(status)s AND r.status <> 'waiting_for_version'

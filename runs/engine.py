@@ -220,9 +220,7 @@ class Slice:
     def write(self, moves: Sequence[Move]) -> None:
         last = moves[-1]
         if isinstance(last, (Finish, Fail)):
-            failed = isinstance(last, Fail)
             self.commit([drafts.ending(last)], Park("failed", last.reason) if isinstance(last, Fail) else Park("done"))
-            assert failed or isinstance(last, Finish)
             return
         made = [] if self.state.pending_moves else [drafts.decision(self.seen, moves)]
         first = self.state.next_step
@@ -331,7 +329,9 @@ class Slice:
                 self.absent.add(flight.step)
             for draft in found:
                 self.add(draft)
-        elif flight.slot is not None and not self.state.slots[flight.step].settled:
+        elif self.state.slots[flight.step].settled:  # a person said meanwhile what happened
+            self.worker.keep_evidence(self.run_id, self.claim.epoch, outcome_of(flight, how, now))
+        else:
             self.add(outcome_of(flight, how, now))
 
     def leave(self) -> None:

@@ -20,7 +20,6 @@ from runs.worker import Worker
 
 log = logging.getLogger("holdfast.process")
 
-GRACE_SECONDS = 25.0
 _worker: Worker | None = None
 
 
@@ -55,11 +54,11 @@ def send(run_id: UUID, release_id: str) -> None:
     dispatch(run_id, release_id)
 
 
-def leave_after_grace(seconds: float = GRACE_SECONDS) -> None:
+def leave_after_grace() -> None:
     """Drain now; at the end of the grace the process leaves, whatever a call does. Needs no answer of the database."""
     if _worker is not None:
         _worker.drain()
-    threading.Thread(target=_leave, args=(seconds,), name="grace", daemon=True).start()
+    threading.Thread(target=_leave, args=(settings.HOLDFAST_GRACE_SECONDS,), name="grace", daemon=True).start()
 
 
 def _leave(seconds: float) -> None:

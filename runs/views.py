@@ -9,6 +9,7 @@ from django.db.models import Count
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
+from django.template.loader import render_to_string
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
@@ -139,8 +140,15 @@ def intent_context(run: Run, seq: int) -> dict[str, Any]:
     slot = next((slot for slot in page.state.slots.values() if slot.seq == seq and slot.kind == "call"), None)
     if slot is None:
         raise Http404("There is no such intent.")
-    asked = payload_store().resolve(slot.body)["args"]  # whole, wherever they are kept: this is what is signed
-    return {"section": "runs", "run": run, "short": short_id(run.id), "page": page, "slot": slot, "asked": asked}
+    return {
+        "section": "runs",
+        "run": run,
+        "short": short_id(run.id),
+        "page": page,
+        "slot": slot,
+        "asked": payload_store().resolve(slot.body)["args"],  # whole, wherever they are kept: this is what is signed
+        "can_probe": any(tool["name"] == slot.tool and tool["probe"] for tool in run.release.content["tools"]),
+    }
 
 
 @require_POST
@@ -163,11 +171,14 @@ def workers(request: HttpRequest) -> HttpResponseBase:
 
 
 HEADINGS = {404: "Not found", 410: "Too late: it has expired"}
+AWAY = 503
 TOLD = ("actor", "verdict", "at", "run_status", "digest", "candidates")
 
 
 def refused(request: HttpRequest, error: Exception, status: int) -> HttpResponse:
     """A command said no: in words, with who was first where somebody was."""
+    if status == AWAY:  # whoever is asking cannot be looked up either
+        return HttpResponse(render_to_string("away.html"), status=AWAY, headers={"Retry-After": "2"})
     heading = HEADINGS.get(status, "Your answer was not written" if request.method == "POST" else "Not shown")
     facts = {name: vars(error)[name] for name in TOLD if vars(error).get(name)}
     parts = request.path.strip("/").split("/")

@@ -51,7 +51,7 @@ class Worker:
         self.connections = open_connections(dsn, connections)
         session.register(self.connections)
         self.committer = Committer(dsn, LetGo())
-        self.calls = CallPool(on_too_many=self.drain)
+        self.calls = CallPool(on_too_many=lambda: self.on_end())
         self.notifier = Notifier(dsn)
         self.driving: dict[UUID, Slice | None] = {}
         self.draining = False
@@ -97,9 +97,11 @@ class Worker:
         return park
 
     def _give_back(self, claimed: Claim, error: Exception) -> Park | None:
-        """A run is never left under a session that does not drive it: queued if only the database was away, else held."""
+        """No run stays with a session that does not drive it: queued if only the database was away, else held."""
         away = isinstance(error, (psycopg.OperationalError, PoolTimeout))
-        park = Park("queued", "the database was away") if away else Park("held", f"the worker failed: {describe(error)}")
+        park = Park("held", f"the worker failed: {describe(error)}")
+        if away:
+            park = Park("queued", "the database was away")
         while True:
             try:
                 with self.connections.connection() as conn, conn.transaction():
@@ -162,10 +164,9 @@ class Worker:
             self._uncount(piece.run_id)
 
     def send(self, run_id: UUID, release_id: str) -> None:
-        if not self.draining:
-            crash_point("before-dispatch")
-            self.dispatch(run_id, release_id)
-            crash_point("after-dispatch")
+        crash_point("before-dispatch")
+        self.dispatch(run_id, release_id)
+        crash_point("after-dispatch")
 
     def gate_for(self, agent: Agent, state: RunState) -> str | None:
         """The scope of a gate that stops this run, if there is one."""

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 from typing import Any
 
 from celery import Celery, current_app, signals
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from runs import process
 from runs.dispatch import queue_of
-from runs.registry import AgentsUnusable, announce
+from runs.registry import AgentsUnusable, agents, announce
+from runs.worker import Worker
 
 
 class Command(BaseCommand):
@@ -32,6 +35,10 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         if not releases:
             raise CommandError("no agents to serve: name their modules in HOLDFAST_AGENTS")
+        longest = max((t.timeout for a in agents().values() for t in a.toolbox.values()), default=0.0)
+        if longest > settings.HOLDFAST_GRACE_SECONDS:
+            grace = f"the grace of {settings.HOLDFAST_GRACE_SECONDS:g} s is shorter than the longest timeout of a tool"
+            self.stderr.write(f"{grace} ({longest:g} s): a stop may leave such a call in doubt")
         serve(name, pool, concurrency)
         self.stdout.write(f"{name} serves {', '.join(str(release) for release in releases)}")
         self.stdout.flush()
@@ -50,9 +57,22 @@ def serve(name: str, pool: str, concurrency: int) -> None:
         signals.worker_shutting_down.connect(lambda **_: process.leave_after_grace(), weak=False)
         signals.worker_shutdown.connect(lambda **_: process.close_worker(), weak=False)
         return
+    reader, writer = os.pipe()  # closed by the parent when it shuts down, or dies: then its children drain
 
     def open_child(**_: Any) -> None:
-        process.open_worker(f"{name}-{os.getpid()}", pool, 1, process.stop_serving)
+        os.close(writer)
+        worker = process.open_worker(f"{name}-{os.getpid()}", pool, 1, process.stop_serving)
+        threading.Thread(target=drain_at_end_of, args=(reader, worker), name="parent", daemon=True).start()
+
+    def shut_down(**_: Any) -> None:
+        os.close(writer)
+        process.leave_after_grace()
 
     signals.worker_process_init.connect(open_child, weak=False)
     signals.worker_process_shutdown.connect(lambda **_: process.close_worker(), weak=False)
+    signals.worker_shutting_down.connect(shut_down, weak=False)
+
+
+def drain_at_end_of(pipe: int, worker: Worker) -> None:
+    os.read(pipe, 1)
+    worker.drain()

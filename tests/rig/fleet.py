@@ -1,7 +1,8 @@
-"""Real processes on the test's database and broker: workers that die at named points, sweepers, and a supervisor's eye."""
+"""Real processes on the test's database and broker: workers that die at named points, sweepers, a supervisor's eye."""
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import queue
@@ -9,7 +10,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,7 @@ from journal.payloads import payload_store
 from runs.models import Run
 from runs.registry import agents, announce
 from runs.wait import at_rest
-from tests.rig.ledger import ROOT, Ledger, wait_until
+from tests.rig.ledger import ROOT, Ledger
 
 LEASE = 2.0
 SWEEP = 0.2
@@ -74,7 +76,7 @@ class Hand:
     name: str
     pid: int
     log: Path
-    session: UUID | None = None
+    session: UUID
 
     @property
     def code(self) -> int | None:
@@ -86,9 +88,11 @@ class Hand:
             os.kill(self.pid, which)
 
     def dies(self, within: float = 20.0) -> int:
-        wait_until(lambda: self.code is not None, f"{self.name} dies: {self.said()}", within=within)
-        assert self.code is not None
-        return self.code
+        deadline = time.monotonic() + within
+        while (code := self.code) is None:
+            assert time.monotonic() < deadline, f"{self.name} still lives: {self.said()}"
+            time.sleep(0.02)
+        return code
 
     def said(self) -> str:
         return self.log.read_text(errors="replace") if self.log.exists() else ""
@@ -104,29 +108,28 @@ class Fleet:
     environment: dict[str, str]
     hands: list[Hand] = field(default_factory=list)
 
-    def run(self, *words: str, session: UUID | None = None, path: tuple[str, ...] = (), **more: str) -> Hand:
-        name = f"{words[0]}{len(self.hands) + 1}"
-        given = os.environ | self.environment | more
-        if session is not None:
-            given["HOLDFAST_SESSION"] = str(session)
+    def run(self, *words: str, path: Sequence[str] = (), **more: str) -> Hand:
+        """`manage.py` with these words; `path` goes before the modules' search path, `more` into the environment."""
+        name, session = f"{words[0]}{len(self.hands) + 1}", uuid4()
+        given = os.environ | self.environment | more | {"HOLDFAST_SESSION": str(session)}
         log = self.folder / f"{name}.log"
         pid = self.nursery.bear(list(words), given, log, list(path))
         hand = Hand(self.nursery, name, pid, log, session)
         self.hands.append(hand)
         return hand
 
-    def worker(self, *words: str, crash: str = "", **more: Any) -> Hand:
+    def worker(self, *words: str, crash: str = "", path: Sequence[str] = (), **more: str) -> Hand:
         """A worker process; `crash` is a point, or `point:n`. Its session is minted here, as the supervisor does."""
         name = f"w{len(self.hands) + 1}"
-        return self.run("worker", "--name", name, *words, session=uuid4(), HOLDFAST_CRASH=crash, **more)
+        return self.run("worker", "--name", name, *words, path=path, HOLDFAST_CRASH=crash, **more)
 
-    def sweeper(self, crash: str = "", **more: str) -> Hand:
-        return self.run("sweep", HOLDFAST_CRASH=crash, **more)
+    def sweeper(self, crash: str = "") -> Hand:
+        return self.run("sweep", HOLDFAST_CRASH=crash)
 
     def await_session(self, hand: Hand) -> None:
         """Until the worker's session is registered."""
         asked = "SELECT 1 FROM runs_workersession WHERE id = %s"
-        wait_until(lambda: self.ask(asked, hand.session), f"{hand.name} registers: {hand.said()}")
+        self.until(lambda: self.ask(asked, hand.session), f"{hand.name} registers")
 
     def bury(self, hand: Hand, within: float = 20.0) -> None:
         """The supervisor saw the death, which has to be by SIGKILL, and ends the session at once."""
@@ -140,30 +143,48 @@ class Fleet:
 
     def ask(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         with psycopg.connect(self.dsn, autocommit=True) as conn:
-            return conn.execute(query, values).fetchall()  # type: ignore[arg-type]
+            return conn.execute(query, values).fetchall()
 
     def execute(self, statement: str, *values: Any) -> None:
         with psycopg.connect(self.dsn, autocommit=True) as conn:
-            conn.execute(statement, values)  # type: ignore[arg-type]
+            conn.execute(statement, values)
 
     def await_heartbeat(self, hand: Hand) -> None:
         """Until the worker has renewed its lease once more, and has read what that told it."""
         self.await_session(hand)
         beat = "SELECT heartbeat_at FROM runs_workersession WHERE id = %s"
-        last = self.ask(beat, hand.session)
         for _ in range(2):
-            wait_until(lambda: self.ask(beat, hand.session) != last, f"{hand.name} renews: {hand.said()}")
             last = self.ask(beat, hand.session)
+            self.until(functools.partial(self.changed, last, beat, hand.session), f"{hand.name} renews")
+
+    def changed(self, last: list[tuple[Any, ...]], query: str, *values: Any) -> bool:
+        return self.ask(query, *values) != last
+
+    def until(self, holds: Callable[[], object], what: str, within: float = 20.0) -> None:
+        """Waits for it; when it fails, the processes' own words are told."""
+        deadline = time.monotonic() + within
+        while not holds():
+            assert time.monotonic() < deadline, f"not within {within:g} s: {what}\n{self.story()}"
+            time.sleep(0.02)
+
+    def kill_holder(self, run_id: UUID) -> None:
+        """SIGKILL to the process that drives the run."""
+        of = "SELECT s.pid FROM runs_run r JOIN runs_workersession s ON s.id = r.session_id WHERE r.id = %s"
+        ((pid,),) = self.ask(of, run_id)
+        os.kill(pid, signal.SIGKILL)
 
     def rests(self, run_id: UUID, within: float = 25.0) -> Run:
         """The run, once nothing happens to it any more by itself."""
 
+        runs = Run.objects.select_related("release", "session")
+        found: list[Run] = []
+
         def resting() -> bool:
-            run = Run.objects.select_related("session").get(id=run_id)
+            found[:] = [run := runs.get(id=run_id)]
             return at_rest(run) and run.status != "waiting_for_version" and run.session_id is None
 
-        wait_until(resting, f"run {run_id} rests\n{self.story()}", within=within)
-        return Run.objects.select_related("release", "session").get(id=run_id)
+        self.until(resting, f"run {run_id} rests", within)
+        return found[0]
 
     def story(self) -> str:
         """What the processes said, for a failing test."""

@@ -1,0 +1,121 @@
+"""The database, the broker and the sweeper go away and come back."""
+
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.db.models.functions import Now
+from psycopg.conninfo import make_conninfo
+
+from config.celery import app
+from config.embedded.postgres import Postgres
+from runs.models import Run, WorkerSession
+from runs.queries import entries_of
+from tests.conftest import forget_broker_connections
+from tests.crash.proof import ACTIONS, assert_done_once, assert_whole
+from tests.rig.crew import start
+from tests.rig.fleet import LEASE, Fleet
+from tests.rig.ledger import Ledger
+
+
+@pytest.fixture
+def server(fleet: Fleet, tmp_path: Path, settings: Any) -> Iterator[Postgres]:
+    """A PostgreSQL of this test's own, which the fleet and Django use."""
+    server = Postgres(tmp_path / "pg", {"fsync": "off"})
+    process = server.start()
+    place = {"HOST": str(server.socket), "USER": "holdfast", "NAME": "holdfast"}
+    before = dict(connection.settings_dict), settings.HOLDFAST_DSN
+    connection.close()
+    connection.settings_dict.update(place)
+    fleet.dsn = make_conninfo("", host=str(server.socket), user="holdfast", dbname="holdfast")
+    settings.HOLDFAST_DSN = fleet.environment["DATABASE_URL"] = fleet.dsn
+    assert fleet.run("migrate", "-v0").dies(60) == 0, fleet.story()
+    yield server
+    connection.close()
+    connection.settings_dict.update(before[0])
+    fleet.close()
+    server.stop(signal.SIGQUIT)
+    process.wait()
+
+
+@pytest.mark.slow
+def test_a_database_that_was_away_for_longer_than_a_lease_robs_nobody(
+    fleet: Fleet, ledger: Ledger, server: Postgres
+) -> None:
+    """Calls end and begin meanwhile; every run goes on where it was, under the worker that had it."""
+    worker = fleet.worker()
+    fleet.await_session(worker)
+    fleet.sweeper()
+    slow = [start("slow", {"seconds": seconds}) for seconds in (2.0, 4.0, 7.0)]
+    fleet.until(lambda: all(ledger.acted(f"{run}:1") == 1 for run in slow), "each has acted")
+    chains = [start("chain", {"steps": 40, "effect": effect}) for effect in ("keyed", "keyed-probe", "read")]
+    fleet.until(lambda: all(ledger.calls(f"{run}:3") == 1 for run in chains), "each chain is under way")
+    connection.close()
+    server.stop(signal.SIGQUIT)
+    gone = time.monotonic()
+    fleet.until(lambda: time.monotonic() > gone + 1.5 * LEASE, "a lease and a half are over")
+    process = server.start()
+    for run_id in slow + chains:
+        run = fleet.rests(run_id, within=40)
+        assert_done_once(ledger, run)
+    assert WorkerSession.objects.get(id=worker.session).ended_at is None
+    assert {Run.objects.get(id=run_id).epoch for run_id in slow} == {1}
+    process.returncode = 0
+
+
+@pytest.mark.slow
+def test_an_emptied_broker_loses_nothing(fleet: Fleet, ledger: Ledger) -> None:
+    ledger.fault(ACTIONS["keyed-probe"], "rate_limit", times=10, retry_after=4)
+    first = fleet.worker()
+    waiting = [start("keyed-probe", {}) for _ in range(10)]
+    fleet.until(lambda: Run.objects.filter(id__in=waiting, status="waiting").count() == 10, "ten wait for a back-off")
+    first.send(signal.SIGTERM)
+    first.dies()
+    ready = [start("keyed", {}) for _ in range(10)]
+    with app.connection_for_write() as broker:
+        channel: Any = broker.default_channel
+        channel.client.flushdb()
+    fleet.worker()
+    fleet.sweeper()
+    for run_id in ready + waiting:
+        assert_done_once(ledger, fleet.rests(run_id, within=34))
+
+
+@pytest.mark.slow
+def test_a_sweeper_that_was_stopped_takes_up_what_came_due(fleet: Fleet, ledger: Ledger) -> None:
+    victim = fleet.worker(crash="after-effect")
+    sweeper = fleet.sweeper()
+    fleet.await_session(victim)
+    sweeper.send(signal.SIGSTOP)
+    orphan = start("keyed-probe", {})
+    fleet.bury(victim)
+    fleet.worker()
+    sleeper = start("sleep", {"seconds": 0.2})
+    fleet.until(lambda: Run.objects.get(id=sleeper).status == "waiting", "the timer is set")
+    fleet.until(lambda: Run.objects.filter(id=sleeper, wake_at__lt=Now()).exists(), "the timer is due")
+    assert Run.objects.get(id=orphan).epoch == 1
+    sweeper.send(signal.SIGKILL)
+    fleet.sweeper()
+    for run_id in (orphan, sleeper):
+        assert_done_once(ledger, fleet.rests(run_id))
+
+
+@pytest.mark.slow
+def test_with_the_broker_down_a_start_succeeds_and_the_run_goes_later(
+    fleet: Fleet, ledger: Ledger, embedded_broker: str, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app.conf, "broker_url", "redis+socket:///nowhere/at.all")
+    forget_broker_connections()
+    began = time.monotonic()
+    run_id = start("keyed", {})
+    assert time.monotonic() - began < 5.0
+    assert Run.objects.get(id=run_id).status == "queued"
+    fleet.worker()
+    fleet.sweeper()
+    assert_done_once(ledger, fleet.rests(run_id))
+    assert_whole(run_id)
+    assert len(entries_of(run_id)) >= 4

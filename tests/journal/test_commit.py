@@ -1,5 +1,7 @@
 """The committer: many callers, one statement."""
 
+import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -200,3 +202,36 @@ def test_a_thread_torn_out_of_a_commit_lets_nobody_wait_for_ever(
     committer.close()
     written = sum(len(check_journal(conn, run)) for run in runs)
     assert written == 0 if point == "before-commit" else written > 0
+
+
+class Interrupted(BaseException):
+    """Ctrl-C."""
+
+
+def test_a_caller_that_is_interrupted_leaves_its_append_and_blocks_nobody(conn: Conn, journal_dsn: str) -> None:
+    committer, run, mine = Committer(journal_dsn, patience=0.01), new_run(conn), threading.main_thread().ident or 0
+
+    def interrupt(*_: Any) -> None:
+        raise Interrupted
+
+    def press_ctrl_c() -> None:
+        until(lambda: sys._current_frames()[mine].f_code.co_name == "_wait")
+        signal.pthread_kill(mine, signal.SIGALRM)
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with psycopg.connect(journal_dsn) as other:
+            person(other, run, "r", draft("NOTE"))
+            threading.Thread(target=press_ctrl_c).start()
+            with pytest.raises(Interrupted):
+                committer.append(append(run, 1, 1, 0, call(1)))
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert told(committer.append(append(run, 1, 2, 0, obs(1)))) == ("written", 3, 3)
+    committer.close()
+    assert kinds(check_journal(conn, run)) == ["NOTE", "TOOL_CALL", "OBS"]
+
+
+def test_an_append_without_entries_is_refused_at_once(committer: Committer) -> None:
+    with pytest.raises(ValueError, match="at least one entry"):
+        committer.append(append(UUID(int=1), 1, 1, 0))

@@ -31,6 +31,8 @@ logger = logging.getLogger(__name__)
 
 API = "/api/"
 STATUS_OF: dict[type[Exception], int] = {
+    OperationalError: 503,
+    InterfaceError: 503,
     BodyRefused: 400,
     access.BadUsername: 422,
     access.PermissionMissing: 403,

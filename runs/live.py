@@ -116,9 +116,7 @@ class RunPicture:
 
     def partials(self, page: RunPage, redraws: bool) -> Mapping[str, str]:
         context = {"page": page, "run": page.run, "short": short_id(page.run.id), "controls": controls_of(page.run)}
-        names = {"#run-head": "_head", "#questions": "_questions"} | (
-            {"#timeline": "_timeline"} if self.follows else {}
-        )
+        names = {"#run-head": "_head", "#questions": "_questions"} | ({"#timeline": "_timeline"} if redraws else {})
         return {target: render_to_string(f"runs/{name}.html", context, self.request) for target, name in names.items()}
 
 

@@ -1,0 +1,115 @@
+"""The streams themselves, as a client of HTTP meets them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.contrib.auth.models import User
+from django.db import connections
+from django.test import AsyncClient
+
+from runs import live
+from runs.access import ensure_demo_users
+from runs.models import Status
+from tests.pages.browser import told
+from tests.pages.journals import Story
+
+pytestmark = pytest.mark.usefixtures("dsn")
+
+
+@pytest.fixture(autouse=True)
+def victor(dsn: str) -> User:
+    ensure_demo_users("unused")
+    return User.objects.get(username="victor")
+
+
+def events(address: str, wanted: int, user: User | None, then: Any = None, **headers: str) -> tuple[Any, list[str]]:
+    """The answer and its first events; `then` is called in a thread after the first."""
+
+    async def read() -> tuple[Any, list[str]]:
+        client = AsyncClient()
+        if user is not None:
+            await client.aforce_login(user)
+        answer = await client.get(address, headers=headers)
+        found: list[str] = []
+        if not answer.streaming:
+            return answer, found
+        async for chunk in answer:
+            if chunk.decode().startswith("retry:"):
+                continue
+            found.append(chunk.decode())
+            if len(found) == 1 and then is not None:
+                await asyncio.to_thread(closing_its_connection, then)
+            if len(found) == wanted:
+                break
+        await answer._iterator.aclose()  # as the server does when its client has gone
+        return answer, found
+
+    async def within_time() -> tuple[Any, list[str]]:
+        try:
+            return await asyncio.wait_for(read(), 30)
+        finally:
+            await sync_to_async(connections.close_all)()  # its thread outlives this test's database
+
+    return asyncio.run(within_time())
+
+
+def closing_its_connection(act: Any) -> None:
+    try:
+        act()
+    finally:
+        connections.close_all()
+
+
+def test_a_stream_is_for_those_who_may_see_the_page(victor: User) -> None:
+    story = Story()
+    address = f"/live/runs/{story.run.id}"
+    assert events(address, 1, None)[0].status_code == 401
+    stranger = User.objects.create(username="stranger")
+    assert events(address, 1, stranger)[0].status_code == 403
+    assert events("/live/runs", 1, stranger)[0].status_code == 403
+    answer, _ = events(address, 1, victor)
+    assert answer["Content-Type"] == "text/event-stream"
+    assert answer["Cache-Control"] == "no-store" and answer["X-Accel-Buffering"] == "no"
+
+
+def test_an_event_carries_the_seq_and_the_partials_of_the_first_render(victor: User) -> None:
+    story = Story()
+
+    def goes_on() -> None:
+        story.call(order_id="o-1")
+        told(story.run.id)
+
+    _, (first, second) = events(f"/live/runs/{story.run.id}?seq=1", 2, victor, goes_on)
+    assert first.startswith("id: 1\n") and 'hx-target="#run-head"' in first and 'id="row-1"' not in first
+    assert second.startswith("id: 2\n") and 'id="row-2"' in second
+
+
+def test_a_reconnect_gets_what_came_after_the_last_event_that_it_saw(victor: User) -> None:
+    story = Story()
+    story.call(order_id="o-1")
+    _, (event,) = events(f"/live/runs/{story.run.id}?seq=1", 1, victor, **{"Last-Event-ID": "1"})
+    assert event.startswith("id: 2\n") and 'id="row-2"' in event
+    _, (event,) = events(f"/live/runs/{story.run.id}?seq=1", 1, victor, **{"Last-Event-ID": "2"})
+    assert 'id="row-2"' not in event
+
+
+def test_a_change_of_status_without_an_entry_is_told_too(victor: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "LOOKS", 0.05)
+    story = Story()
+    _, (_, second) = events(
+        f"/live/runs/{story.run.id}", 2, victor, lambda: story.now_is(Status.WAITING_FOR_VERSION, "no worker serves it")
+    )
+    assert "Stranded" in second and "no worker serves it" in second
+
+
+def test_a_quiet_stream_says_that_it_lives_and_ends_in_time(victor: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "LOOKS", 0.05)
+    monkeypatch.setattr(live, "PINGS", 0.1)
+    monkeypatch.setattr(live, "LASTS", 0.6)
+    _, found = events(f"/live/runs/{Story().run.id}", 100, victor)
+    assert ": still here\n\n" in found
+    assert len(found) < 100  # it ended by itself

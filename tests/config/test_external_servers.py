@@ -11,7 +11,7 @@ import pytest
 from tests.config.external import installed_postgres, installed_redis
 from tests.config.rig import Up, command, processes_of
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("external")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

@@ -1,21 +1,18 @@
-"""`manage.py up`: starts everything from an empty folder, keeps it alive, and leaves nothing behind."""
+"""`manage.py up` keeps everything alive."""
 
 import json
 import os
 import signal
-import socket
 import subprocess
-import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from demo.agents.refund_desk import APPROVAL_LIMIT_CENTS
 from demo.payments.orders import first_orders
-from tests.config.rig import Up, command, processes_of, soon
+from tests.config.rig import Up, command, soon
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("up")]
+pytestmark = pytest.mark.slow
 
 SESSION = "SELECT id FROM runs_workersession WHERE pid = %s AND ended_at IS NULL"
 ENDED = "SELECT end_reason FROM runs_workersession WHERE id = %s AND ended_at IS NOT NULL"
@@ -102,32 +99,3 @@ def test_a_second_up_on_the_same_data_says_so_and_leaves_the_first_alone(up: Up)
     assert second.returncode == 1
     assert f"already runs on {up.data}: process {up.process.pid}, http://" in second.stderr
     assert up.answers()
-
-
-def test_a_taken_port_is_named(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        words = ("up", "--data", str(tmp_path / "var"), "--port", port)
-        refused = subprocess.run(**command(*words), capture_output=True, timeout=30)
-    assert refused.returncode == 1 and f"Port {port} is taken" in refused.stderr and "Traceback" not in refused.stderr
-
-
-def test_ctrl_c_ends_everything_and_up_starts_again_on_the_same_data(tmp_path: Path) -> None:
-    with Up(tmp_path / "var") as first:
-        soon(lambda: "preparing" in first.printed())
-        password = first.wait_until_ready().printed().split("password ")[1].split()[0]
-        os.kill(first.process.pid, signal.SIGINT)
-        began = time.monotonic()
-        assert first.process.wait(40) == 0, first.printed()
-    assert time.monotonic() - began < 40 and not processes_of(first.data)
-    with Up(tmp_path / "var") as second:
-        assert f"password {password}" in second.wait_until_ready().printed()
-
-
-def test_children_do_not_outlive_a_killed_up(tmp_path: Path) -> None:
-    with Up(tmp_path / "var", "--no-demo", variables={"HOLDFAST_AGENTS": "demo.agents"}) as up:
-        up.wait_until_ready()
-        assert up.pid_of("manage.py", "worker") and not up.pid_of("manage.py", "payments")
-        os.kill(up.process.pid, signal.SIGKILL)
-        up.process.wait()
-        soon(lambda: not processes_of(up.data), 45)

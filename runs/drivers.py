@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -10,8 +11,10 @@ from journal.encoding import canonical, decode, encode
 from journal.entries import Entry, Kind
 from runs.agents import Agent, FunctionModel
 from runs.moves import Fail, Finish, Move, as_moves, as_record, from_record
-from runs.outcomes import CallFailed
+from runs.outcomes import CallFailed, describe
 from runs.state import RunState, RunView, Slot
+
+log = logging.getLogger("holdfast.drivers")
 
 
 class Diverged(Exception):
@@ -73,20 +76,19 @@ class DecideDriver:
         if state.code == self.agent.code_digest:
             return
         prefix = RunState(state.run_id)
+        made = {decision.seq: decision.steps for decision in state.decisions}
         for entry in entries:
-            if entry.kind == Kind.PLAN:
+            if entry.kind == Kind.PLAN and made.get(entry.seq):
                 prefix.committed_seq = entry.body["seen"]
-                compare(entry.seq, recorded_moves(state, entry.seq), self.decide(prefix))
+                recorded = [state.slots[step].recorded for step in made[entry.seq]]
+                compare(entry.seq, recorded, self._again(prefix))
             prefix.apply(entry)
 
-
-def recorded_moves(state: RunState, plan_seq: int) -> list[dict[str, Any]]:
-    """The moves that the PLAN at this seq made, read from the entries that followed it."""
-    decision = next(d for d in state.decisions if d.seq == plan_seq)
-    if decision.steps:
-        return [state.slots[step].recorded for step in decision.steps]
-    done = state.done or {}
-    return [{"finish": done["result"]} if "result" in done else {"fail": (done.get("error") or {}).get("reason")}]
+    def _again(self, prefix: RunState) -> list[Move]:
+        try:
+            return self.decide(prefix)
+        except Exception as error:
+            return [Fail(f"the agent's code raised {describe(error)}")]
 
 
 class ModelDriver:
@@ -149,12 +151,15 @@ class FlowDriver:
         self.count += 1
         try:
             yielded = self._send(settled)
+            self.single = not isinstance(yielded, (list, tuple))
+            self.standing = as_moves(yielded)
         except StopIteration as end:
-            yielded = Finish(end.value)
+            self.standing = [Finish(end.value)]
         except CallFailed as failed:
-            yielded = Fail(str(failed))
-        self.standing = as_moves(yielded)
-        self.single = not isinstance(yielded, (list, tuple))
+            self.standing = [Fail(str(failed))]
+        except Exception as error:
+            log.warning("run %s: a flow raised", state.run_id, exc_info=True)
+            self.standing = [Fail(f"the agent's code raised {describe(error)}")]
 
     def _send(self, settled: list[Slot] | None) -> Any:
         if settled is None:

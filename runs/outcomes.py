@@ -50,3 +50,16 @@ class Undecided:
     """A probe's answer: it cannot be said now."""
 
     why: str = ""
+
+
+LONGEST_ERROR = 10_000
+
+
+def describe(error: BaseException) -> str:
+    """The error in words; never a traceback, and not more than a person reads."""
+    said = str(error).strip()
+    if len(said) > LONGEST_ERROR:
+        said = f"{said[:LONGEST_ERROR]} … ({len(said)} characters in all)"
+    if isinstance(error, (PermanentError, TransientError)) and said:
+        return said
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__

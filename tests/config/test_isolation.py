@@ -1,11 +1,18 @@
 """The test rig itself: databases are clones, and what a test commits is gone in the next."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import psycopg
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 
 from config.celery import app
+from config.environment import ROOT
+from tests.config.rig import processes_of, soon
 
 
 @pytest.mark.parametrize("turn", [1, 2])
@@ -43,3 +50,34 @@ def test_the_broker_is_empty_at_the_start_of_each_test(embedded_broker: str, tur
     app.send_task("nothing", queue="somewhere")
     with app.connection_for_write() as broker:
         assert broker.default_channel.client.llen("somewhere") == 1
+
+
+def test_the_servers_end_with_a_killed_test_session(tmp_path: Path) -> None:
+    inner = tmp_path / "test_inner.py"
+    inner.write_text(
+        "import os, pathlib, time\n"
+        "def test_inner(dsn, embedded_broker):\n"
+        f"    pathlib.Path({str(tmp_path / 'folder')!r}).write_text(os.environ['HOLDFAST_TEST_FOLDER'])\n"
+        "    time.sleep(600)\n"
+    )
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")}
+    words = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-c",
+        str(ROOT / "pyproject.toml"),
+        "-p",
+        "tests.conftest",
+        str(inner),
+    ]
+    with open(tmp_path / "out", "wb") as out:
+        session = subprocess.Popen(words, cwd=ROOT, env=environment, stdout=out, stderr=out)
+    soon(lambda: (tmp_path / "folder").exists() or session.poll() is not None, 90)
+    assert session.poll() is None, (tmp_path / "out").read_text()
+    folder = Path((tmp_path / "folder").read_text())
+    assert processes_of(folder)
+    session.kill()
+    session.wait()
+    soon(lambda: not processes_of(folder) and not folder.exists())

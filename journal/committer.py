@@ -26,23 +26,15 @@ _CLOSING = 5.0  # seconds that close() lets a batch on its way take
 
 class Committer:
     """One a process. `limit`: appends a batch; `patience`: seconds a run may be busy before it goes to the waiting
-    connection; `touched`: told the runs that were written, after each batch."""
+    connection."""
 
-    def __init__(
-        self,
-        dsn: str,
-        projection: Projection | None = None,
-        limit: int = 200,
-        patience: float = 1.0,
-        touched: Callable[[Sequence[UUID]], None] | None = None,
-    ) -> None:
-        self._limit, self._patience, self._touched = limit, patience, touched
+    def __init__(self, dsn: str, projection: Projection | None = None, limit: int = 200, patience: float = 1.0) -> None:
+        self._limit, self._patience = limit, patience
         self._stopping = threading.Event()
         self._lock = threading.Lock()  # guards all below; never held while a statement runs
         self._changed = threading.Condition(self._lock)
-        self._lines: dict[
-            UUID, deque[Ticket]
-        ] = {}  # every append of a run in order; the first is ready, stuck or on its way
+        # Every append of a run in order; the first is ready, stuck or on its way.
+        self._lines: dict[UUID, deque[Ticket]] = {}
         self._ready: deque[Ticket] = deque()
         self._stuck: deque[Ticket] = deque()
         self._leader: Ticket | threading.Thread | None = None
@@ -262,10 +254,6 @@ class Committer:
                 ticket.future.set_exception(ticket.error)
             else:
                 ticket.future.set_result(ticket.answer)  # type: ignore[arg-type]
-        if self._touched is not None:
-            written = [t.append.run_id for t in done if t.answer is not None and t.answer.last_seq is not None]
-            if written:
-                self._touched(written)
 
     def _abandon(self) -> None:
         """A thread was torn out of its work: nobody may wait for it for ever."""

@@ -42,21 +42,16 @@ def test_killed_while_probing(fleet: Fleet, ledger: Ledger, point: str, acted: s
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("effect", WITH_PROBE)
 @pytest.mark.parametrize("point", ["before-finding", "after-finding"])
-def test_killed_while_noting_that_a_probe_could_not_say(fleet: Fleet, ledger: Ledger, point: str) -> None:
-    fleet.environment["HOLDFAST_LEASE_SECONDS"] = "60"
+def test_killed_while_noting_that_a_probe_could_not_say(fleet: Fleet, ledger: Ledger, point: str, effect: str) -> None:
     fleet.sweeper()
-    runs, victims = [], []
-    for effect in WITH_PROBE:
-        ledger.fault("status", "fail", times=1)
-        runs.append(in_doubt(fleet, effect, "after-effect"))
-        victims.append(fleet.worker(crash=point))
-        victims[-1].dies()
-    for victim in victims:
-        fleet.bury(victim)
+    ledger.fault("status", "fail", times=1)
+    run_id = in_doubt(fleet, effect, "after-effect")
+    fleet.bury(fleet.worker(crash=point))
     fleet.worker()
-    for run_id in runs:
-        assert_done_once(ledger, fleet.rests(run_id))
+    assert_done_once(ledger, fleet.rests(run_id))
+    assert ledger.calls(f"{run_id}:1") == 1
 
 
 @pytest.mark.slow
@@ -115,7 +110,8 @@ def test_whoever_starts_a_run_killed_after_the_commit(fleet: Fleet, ledger: Ledg
 @pytest.mark.parametrize("point", ["before-dispatch", "after-dispatch"])
 def test_killed_while_sending_the_run_that_waited_its_turn(fleet: Fleet, ledger: Ledger, point: str) -> None:
     """After a crash its runs are driven one at a time: the end of the first sends the next."""
-    first = fleet.worker(crash="after-effect:2")
+    ledger.fault("refund", "delay", seconds=1.0, times=1)
+    first = fleet.worker(crash="before-effect:2")
     runs = [start("keyed-probe", {}), start("keyed-probe", {})]
     fleet.bury(first)
     ledger.fault("status", "delay", seconds=1.0, times=2)

@@ -23,6 +23,7 @@ import pytest
 from config.session_watch import END, WAKE_SWEEP
 from journal.payloads import payload_store
 from runs.models import Run
+from runs.queries import entries_of
 from runs.registry import agents, announce
 from runs.wait import at_rest
 from tests.rig.ledger import ROOT, Ledger
@@ -95,7 +96,9 @@ class Hand:
         return code
 
     def said(self) -> str:
-        return self.log.read_text(errors="replace") if self.log.exists() else ""
+        """Its log, without Celery's banner."""
+        lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
+        return "\n".join(line for line in lines if not line.lstrip().startswith((".>", "---", "-- *", "- **")))
 
 
 @dataclass
@@ -183,7 +186,10 @@ class Fleet:
             found[:] = [run := runs.get(id=run_id)]
             return at_rest(run) and run.status != "waiting_for_version" and run.session_id is None
 
-        self.until(resting, f"run {run_id} rests", within)
+        try:
+            self.until(resting, f"run {run_id} rests", within)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{vars(found[0])}\n{entries_of(run_id)[-3:]}") from None
         return found[0]
 
     def story(self) -> str:

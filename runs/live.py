@@ -12,7 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
+from asgiref.sync import sync_to_async
+from django.db import connection, connections
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
@@ -56,10 +57,14 @@ async def live_runs(request: HttpRequest) -> HttpResponseBase:
 
 
 async def refused(request: HttpRequest) -> HttpResponse | None:
-    user = await request.auser()
-    if not user.is_authenticated:
-        return HttpResponse(status=401)
-    return None if await user.ahas_perm(VIEW) else HttpResponse(status=403)
+    """None for those who may look. Gives the request's connection back: a stream would keep it as long as it lasts."""
+    try:
+        user = await request.auser()
+        if not user.is_authenticated:
+            return HttpResponse(status=401)
+        return None if await user.ahas_perm(VIEW) else HttpResponse(status=403)
+    finally:
+        await sync_to_async(connections.close_all)()
 
 
 async def stream(draw: Callable[[], str], run_id: UUID | None) -> AsyncIterator[str]:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import urllib.request
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import connections
-from django.test import AsyncClient
+from django.test import AsyncClient, Client
 
 from runs import live
 from runs.access import ensure_demo_users
 from runs.models import Status
-from tests.pages.browser import told
+from tests.pages.browser import serving, told
 from tests.pages.journals import Story
 
 pytestmark = pytest.mark.usefixtures("dsn")
@@ -113,3 +117,18 @@ def test_a_quiet_stream_says_that_it_lives_and_ends_in_time(victor: User, monkey
     _, found = events(f"/live/runs/{Story().run.id}", 100, victor)
     assert ": still here\n\n" in found
     assert len(found) < 100  # it ended by itself
+
+
+def test_open_streams_keep_no_database_connection(dsn: str, victor: User, tmp_path: Path) -> None:
+    client = Client()
+    client.force_login(victor)
+    cookie = {"Cookie": f"{settings.SESSION_COOKIE_NAME}={client.session.session_key}"}
+    story = Story()
+    with serving(dsn, tmp_path) as address, ExitStack() as open_streams:
+        for _ in range(8):  # twice the pool of the web process
+            asked = urllib.request.Request(f"{address}/live/runs/{story.run.id}", headers=cookie)
+            answer = open_streams.enter_context(urllib.request.urlopen(asked, timeout=30))
+            assert answer.readline() == b"retry: 1000\n"
+        asked = urllib.request.Request(f"{address}/runs", headers=cookie)
+        with urllib.request.urlopen(asked, timeout=30) as page:
+            assert page.status == 200

@@ -5,6 +5,7 @@ The tags and what they decode to are final: docs/journal-format.md.
 """
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from journal.tags import INT64, MAX_DEPTH, Pointer, Unencodable, Writer, is_well_formed, lift
@@ -20,16 +21,12 @@ _scan = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
 
 def encode(value: object) -> bytes:
     """The value as stored."""
-    if not _is_plain(value, MAX_DEPTH):
-        value = Writer().tag(value)
-    return "".join(_chunks(value, 0)).encode("ascii")
+    return _dump(value, _chunks, sort_items=False)
 
 
 def canonical(value: object) -> bytes:
     """The value for digests: as `encode`, with the keys of each dict sorted by code points."""
-    if not _is_plain(value, MAX_DEPTH):
-        value = Writer(sort_items=True).tag(value)
-    return "".join(_sorted_chunks(value, 0)).encode("ascii")
+    return _dump(value, _sorted_chunks, sort_items=True)
 
 
 def tagged(value: object) -> Any:
@@ -55,6 +52,15 @@ def problems(value: object, root: str = "result") -> list[str]:
     writer = Writer()
     writer.tag(value, root)
     return writer.problems
+
+
+def _dump(value: object, chunks: Callable[[Any, int], tuple[str, ...]], *, sort_items: bool) -> bytes:
+    try:
+        if _is_plain(value, MAX_DEPTH):
+            return "".join(chunks(value, 0)).encode("ascii")
+    except Exception:  # another thread changes the value meanwhile: the writer describes what it cannot follow
+        pass
+    return "".join(chunks(Writer(sort_items=sort_items).tag(value), 0)).encode("ascii")
 
 
 def _is_plain(value: Any, depth: int) -> bool:

@@ -43,7 +43,7 @@ def test_a_thousand_steps_are_read_in_a_moment(conn: Conn, committer: Committer)
         )
     best = 9.0
     for _ in range(5):
-        start = time.perf_counter()
+        start = time.thread_time()
         assert len(read_entries(conn, run)) == 2_100
-        best = min(best, time.perf_counter() - start)
-    assert best < 0.2, "about 0.03 on a quiet machine"
+        best = min(best, time.thread_time() - start)
+    assert best < 0.1, "about 0.02 of this process's CPU"

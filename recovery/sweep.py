@@ -97,11 +97,10 @@ class Sweep:
                 pause = self.pause()
             except psycopg.Error as error:
                 log.warning("the database does not answer: %s", error)
-                self._lose_contact()
+                self.close()
                 pause = min(1.0, self.every)
             self._wait(pause)
-        if self._conn is not None:
-            self._conn.close()
+        self.close()
 
     def once(self) -> int:
         """One round; how many messages went out."""
@@ -152,7 +151,7 @@ class Sweep:
                 for _ in self._conn.notifies(timeout=min(left, 0.5), stop_after=1):
                     return
             except psycopg.Error:
-                self._lose_contact()
+                self.close()
 
     # -- contact ----------------------------------------------------------------------------------------------------
 
@@ -169,7 +168,8 @@ class Sweep:
         if server != self._server:
             self._server, self._contact_since = server, time.monotonic()
 
-    def _lose_contact(self) -> None:
+    def close(self) -> None:
+        """Give the connection back; the next round makes a new one, and waits a whole lease anew."""
         if self._conn is not None:
             self._conn.close()
         self._conn, self._server = None, None

@@ -13,7 +13,6 @@ import pytest
 
 from journal import crash
 from journal.payloads import payload_store
-from recovery.sweep import Sweep
 from runs import starting
 from runs.models import ENDED, Run
 from runs.queries import entries_of, state_of
@@ -37,7 +36,6 @@ class Crew:
         self.standing: Worker | None = None
         self.hired = 0
         self.messages: deque[tuple[UUID, str]] = deque()
-        self.sweep = Sweep(dsn, 0.0, 0.05, self.take)
 
     def take(self, run_id: UUID, release_id: str) -> bool:
         self.messages.append((run_id, release_id))

@@ -27,8 +27,9 @@ UPDATE runs_workersession
 WHERE id = %(id)s AND ended_at IS NULL
 RETURNING extract(epoch FROM clock_timestamp())::float8
 """
-STEERED = """
-SELECT r.id, h.last_steering_seq FROM runs_run r JOIN journal_head h ON h.run_id = r.id WHERE r.session_id = %(id)s
+HOLDS = """
+SELECT r.id, h.last_steering_seq, r.release_id FROM runs_run r JOIN journal_head h ON h.run_id = r.id
+WHERE r.session_id = %(id)s
 """
 GATES = "SELECT scope FROM runs_gate WHERE lifted_at IS NULL"
 DRAIN = "UPDATE runs_workersession SET draining_at = coalesce(draining_at, clock_timestamp()) WHERE id = %(id)s"
@@ -49,9 +50,10 @@ def boottime() -> float:
 
 @dataclass(slots=True)
 class Heartbeat:
-    """What a renewal brought back: the last steering seq of each run that the session holds, and the gates in force."""
+    """What a renewal brought back: each run that the session holds, with its last steering seq and its release, and the
+    gates in force."""
 
-    steered: dict[UUID, int]
+    holds: dict[UUID, tuple[int, str]]
     gates: frozenset[str]
 
 
@@ -90,10 +92,11 @@ class Session:
         asked = boottime()
         with connections.connection() as conn, conn.pipeline():
             renewed = conn.execute(RENEW, {"id": self.id, "lease": self.lease})
-            steered = conn.execute(STEERED, {"id": self.id})
+            holds = conn.execute(HOLDS, {"id": self.id})
             gates = conn.execute(GATES)
             row = renewed.fetchone()
-            beat = Heartbeat(dict(steered.fetchall()), frozenset(scope for (scope,) in gates.fetchall()))
+            held = {run_id: (steered, release_id) for run_id, steered, release_id in holds.fetchall()}
+            beat = Heartbeat(held, frozenset(scope for (scope,) in gates.fetchall()))
         if row is None:
             self.ended = True
             raise SessionEnded

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -24,7 +24,7 @@ from runs.agents import Agent
 from runs.calls import CallPool
 from runs.claims import Claim, Lost, claim
 from runs.engine import STEERED, Slice
-from runs.performing import describe
+from runs.outcomes import describe
 from runs.projections import LetGo, Park, let_go
 from runs.sessions import Session, SessionEnded, open_connections
 from runs.state import RunState, Slot
@@ -235,10 +235,23 @@ class Worker:
                 log.warning("heartbeat of %s failed: %s", self.session.name, error)
                 continue
             self.gates = beat.gates
-            for run_id, steered in beat.steered.items():
-                piece = self.driving.get(run_id)
-                if piece is not None and steered > piece.seen:
-                    piece.inbox.put(STEERED)
+            self._look_after(beat.holds)
+
+    def _look_after(self, holds: Mapping[UUID, tuple[int, str]]) -> None:
+        """Tell slices what people wrote. A run that is held but not driven (its lease seemed over just before an effect,
+        or the answer to its claim was lost) is sent again: nobody else would, while this session lives."""
+        for run_id, (steered, _) in holds.items():
+            piece = self.driving.get(run_id)
+            if piece is not None and steered > piece.seen:
+                piece.inbox.put(STEERED)
+        left = [(run_id, release_id) for run_id, (_, release_id) in holds.items() if run_id not in self.driving]
+        if left and not self.draining:  # in a thread: a broker that is away must not cost the lease
+            threading.Thread(target=self._send_again, args=(left,), name="send again", daemon=True).start()
+
+    def _send_again(self, left: Sequence[tuple[UUID, str]]) -> None:
+        for run_id, release_id in left:
+            log.warning("run %s is held but not driven: sent again", run_id)
+            self.dispatch(run_id, release_id)
 
     def _lose_session(self) -> None:
         """Somebody ended the session: its runs go on elsewhere. Nothing more is written; results become evidence."""

@@ -238,8 +238,8 @@ class Worker:
             self._look_after(beat.holds)
 
     def _look_after(self, holds: Mapping[UUID, tuple[int, str]]) -> None:
-        """Tell slices what people wrote. A run that is held but not driven (its lease seemed over just before an effect,
-        or the answer to its claim was lost) is sent again: nobody else would, while this session lives."""
+        """Tell slices what people wrote. A run that is held but not driven (its lease seemed over just before an effect
+        or the answer to its claim was lost) is sent again: nobody else would while this session lives."""
         for run_id, (steered, _) in holds.items():
             piece = self.driving.get(run_id)
             if piece is not None and steered > piece.seen:

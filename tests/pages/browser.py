@@ -32,14 +32,14 @@ def require_browser() -> None:
         pytest.skip(said)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
+    """For one module only: Playwright runs an event loop in this thread, and other tests run their own."""
     require_browser()
     from playwright.sync_api import sync_playwright
 
-    # Playwright runs an event loop in this thread; Django's guard would take every query here for one inside it.
-    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
-    with sync_playwright() as playwright:
+    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")  # Django takes every query here for one inside that loop
         browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
         yield browser
         browser.close()

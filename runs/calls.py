@@ -27,11 +27,11 @@ Ended = Returned | Raised
 
 
 class Job(Protocol):
-    """One call under way. `run` does it; `ended` hears of it, in the call's own thread."""
+    """One call under way. `run` does it; `ended` hears of it, in the call's own thread, and may give that the next."""
 
     def run(self) -> Any: ...
 
-    def ended(self, how: Ended) -> None: ...
+    def ended(self, how: Ended) -> Job | None: ...
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ class CallPool:
     most: int = 256
     abandoned: int = 0
     on_too_many: Callable[[], None] = lambda: None
-    _jobs: SimpleQueue[Job | None] = field(default_factory=SimpleQueue)
+    _jobs: SimpleQueue[Job] = field(default_factory=SimpleQueue)
     _idle: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     _threads: int = 0
     _running: int = 0
@@ -63,16 +63,20 @@ class CallPool:
         """Whether no call is under way."""
         return self._running == 0
 
+    @property
+    def crowded(self) -> bool:
+        """Whether calls wait for a thread."""
+        return not self._jobs.empty()
+
     def _work(self) -> None:
         while True:
-            job = self._jobs.get()
-            if job is None:
-                return
-            try:
-                how: Ended = Returned(job.run())
-            except BaseException as error:
-                how = Raised(error)
-            job.ended(how)
+            job: Job | None = self._jobs.get()
+            while job is not None:
+                try:
+                    how: Ended = Returned(job.run())
+                except BaseException as error:
+                    how = Raised(error)
+                job = job.ended(how)
             with self._lock:
                 self._running -= 1
             self._idle.release()

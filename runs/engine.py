@@ -13,7 +13,7 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -21,11 +21,13 @@ from journal.committer import Append
 from journal.crash import crash_point
 from journal.entries import STEERING, Draft, Entry, Kind
 from runs import drafts
+from runs.baton import Baton, carry_on, watch
 from runs.calls import Ended, Raised, drain
 from runs.claims import CRASH_LIMIT, Claim, Lost
 from runs.digests import approval_digest
 from runs.drivers import Diverged, Driver, ModelRequest, driver_for
 from runs.moves import Fail, Finish, Move
+from runs.outcomes import describe
 from runs.performing import (
     MODEL_RETRY,
     MODEL_STEP,
@@ -33,7 +35,6 @@ from runs.performing import (
     LeaseLapsed,
     TimedOut,
     answer_of,
-    describe,
     finding_of,
     outcome_of,
     stored,
@@ -66,6 +67,7 @@ class Slice:
         self.worker, self.claim, self.agent = worker, claim, agent
         self.run_id: UUID = claim.run_id
         self.inbox: SimpleQueue[Any] = SimpleQueue()
+        self.baton = Baton()
         self.flying: dict[int, Flight] = {}
         self.pending: list[Draft] = []  # applied to the state, not committed yet
         self.number = 0
@@ -83,13 +85,16 @@ class Slice:
     def drive(self) -> Park | None:
         """Returns how the run was let go; None if it was lost."""
         try:
-            self.open()
-            while self.parked is None:
-                self.turn()
+            with self.baton.held:
+                self.open()
+                while self.parked is None:
+                    self.turn()
             return self.parked
         except Lost:
             self.leave()
             return None
+        finally:
+            self.baton.over = True
 
     def open(self) -> None:
         """Read, note a take-over, and decide again what is recorded, before any effect."""
@@ -210,9 +215,7 @@ class Slice:
             return self.diverge(error)
         except Exception as error:
             log.warning("run %s: agent %s raised", self.run_id, self.agent.name, exc_info=True)
-            body = {"error": {"reason": f"the agent's code raised {describe(error)}"}}
-            self.commit([Draft(Kind.DONE, body, decision=True)], Park("failed", body["error"]["reason"]))
-            return None
+            return self.write([Fail(f"the agent's code raised {describe(error)}")])
         if isinstance(moves, ModelRequest):
             return self.ask_model(moves)
         return self.write(moves)
@@ -250,7 +253,7 @@ class Slice:
                 return
         if self.commit([drafts.attempt(None, len(attempts) + 1, "model")]):
             deadline = time.monotonic() + request.model.timeout
-            flight = Flight(self.worker, self.run_id, None, None, self.claim.epoch, deadline, self.inbox)
+            flight = Flight(self.worker, self.run_id, None, None, self.claim.epoch, deadline, self.landed)
             flight.model, flight.view = request.model, RunView(self.state)
             self.take_off(flight)
 
@@ -275,7 +278,7 @@ class Slice:
     def launch(self, slot: Slot, probing: bool = False) -> None:
         tool = self.agent.toolbox[slot.tool]
         deadline = time.monotonic() + tool.timeout
-        flight = Flight(self.worker, self.run_id, slot, tool, self.claim.epoch, deadline, self.inbox, probing=probing)
+        flight = Flight(self.worker, self.run_id, slot, tool, self.claim.epoch, deadline, self.landed, probing=probing)
         flight.ctx = ToolContext(
             slot.key, self.run_id, slot.step, len(slot.attempts), time.time() + tool.timeout, flight.cancelled
         )
@@ -283,23 +286,33 @@ class Slice:
 
     def take_off(self, flight: Flight) -> None:
         self.flying[flight.step] = flight
-        self.worker.calls.start(flight)
+        if self.baton.carried:
+            self.baton.waiting.append(flight)
+        else:
+            self.worker.calls.start(flight)
+
+    def landed(self, flight: Flight, how: Ended) -> Flight | None:
+        return carry_on(self, flight, how)
 
     def land(self, until: float | None = None) -> None:
         """Wait for the next thing to happen: an outcome, a timeout, a steering entry, or the time `until` (POSIX)."""
+        if self.baton.carried:
+            self.baton.rests = "until a time" if until is not None else "until it lands"
+            return
         deadline = min(flight.deadline for flight in self.flying.values())
         if until is not None:
             deadline = min(deadline, time.monotonic() + until - self.worker.session.now())
-        try:
-            happened = [self.inbox.get(timeout=max(0.0, deadline - time.monotonic())), *drain(self.inbox)]
-        except Empty:
+        happened = watch(self, deadline)
+        if self.parked is not None:
+            return
+        if not happened:
             late = [flight for flight in self.flying.values() if flight.deadline <= time.monotonic()]
             happened = [(flight, Raised(TimedOut("no answer within its timeout"))) for flight in late]
             for flight in late:
                 flight.left = True
                 self.worker.calls.abandon()
         for item in happened:
-            if item is STEERED:
+            if not isinstance(item, tuple):
                 continue
             flight, how = item
             if self.flying.get(flight.step) is flight:
@@ -343,7 +356,7 @@ class Slice:
             if draft.step is not None and not draft.decision:
                 self.worker.keep_evidence(self.run_id, self.claim.epoch, draft)
         for item in drain(self.inbox):
-            if item is not STEERED:
+            if isinstance(item, tuple):
                 item[0].ended(item[1])
 
     # -- the journal ------------------------------------------------------------------------------------------------

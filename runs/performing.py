@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -16,7 +16,7 @@ from runs import drafts
 from runs.agents import FunctionModel
 from runs.calls import Ended, Raised, Returned, finish
 from runs.moves import as_moves
-from runs.outcomes import Absent, Found, PermanentError, TransientError, Undecided
+from runs.outcomes import Absent, Found, PermanentError, TransientError, Undecided, describe
 from runs.state import RunState, RunView, Slot
 from runs.tools import Cancelled, Retry, Tool, ToolContext
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 MODEL_RETRY = Retry()
 MODEL_STEP = 0
-LONGEST_ERROR = 10_000
 
 
 class TimedOut(Exception):
@@ -42,7 +41,7 @@ class Flight:
     tool: Tool | None
     epoch: int
     deadline: float
-    inbox: SimpleQueue[Any]
+    landed: Callable[[Flight, Ended], Flight | None]
     ctx: ToolContext | None = None
     model: FunctionModel | None = None
     view: RunView | None = None
@@ -76,13 +75,13 @@ class Flight:
         crash_point("after-effect")
         return result
 
-    def ended(self, how: Ended) -> None:
+    def ended(self, how: Ended) -> Flight | None:
         if not self.left:
-            self.inbox.put((self, how))
-            return
+            return self.landed(self, how)
         self.worker.calls.came_back()
         if self.slot is not None and not self.probing:
             self.worker.keep_evidence(self.run_id, self.epoch, outcome_of(self, how, 0.0))
+        return None
 
 
 class LeaseLapsed(BaseException):
@@ -146,16 +145,6 @@ def answer_of(flight: Flight, how: Ended, state: RunState, seen: int, now: float
         error = describe(how.error)
     number = len(state.model_attempts)
     return drafts.failure(None, error, now + MODEL_RETRY.wait(number, f"{state.run_id}:model"))
-
-
-def describe(error: BaseException) -> str:
-    """The error in words; never a traceback, and not more than a person reads."""
-    said = str(error).strip()
-    if len(said) > LONGEST_ERROR:
-        said = f"{said[:LONGEST_ERROR]} … ({len(said)} characters in all)"
-    if isinstance(error, (PermanentError, TransientError)) and said:
-        return said
-    return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
 def stored(worker: Worker, run_id: UUID, draft: Draft) -> tuple[Draft, list[Draft]]:

@@ -11,13 +11,15 @@ from typing import Any
 from uuid import uuid4
 
 import psycopg
+from redis import Redis
 
 from bench.tools import Line, lines
 from bench.world import SideFailed, World
+from config.embedded.valkey import socket_path
 from config.session_watch import SessionWatch
 
-SESSIONS = "SELECT count(*) FROM runs_workersession WHERE ended_at IS NULL AND name = %s"
 UNFINISHED = "SELECT count(*) FROM runs_run WHERE status <> 'done'"
+HELD = "SELECT id FROM runs_run WHERE session_id = %s AND status = 'running'"
 ENDED = "SELECT max(ended_at) FROM runs_run WHERE id = ANY(%s)"
 OBSERVED = "SELECT run_id::text, settles, recorded_at FROM journal_entry WHERE run_id = ANY(%s) AND settles IS NOT NULL"
 PATIENCE = 120.0
@@ -31,6 +33,12 @@ def until(what: str, is_so: Callable[[], Any]) -> None:
         time.sleep(0.01)
 
 
+def consumers(world: World) -> set[str]:
+    """The broker's connections that wait for messages: a worker that has one is up."""
+    with Redis(unix_socket_path=str(socket_path(world.home / "broker"))) as broker:
+        return {client["id"] for client in broker.client_list() if client["cmd"] == "brpop"}
+
+
 def kill_worker(world: World, runs: int, steps: int, seen: bool, lease: float, sweep: float) -> dict[str, float]:
     """`seen`: a supervisor ends the dead worker's session at once; else its lease has to run out."""
     path = world.lines("kill")
@@ -40,8 +48,9 @@ def kill_worker(world: World, runs: int, steps: int, seen: bool, lease: float, s
     with psycopg.connect(world.dsn(), autocommit=True) as conn:
 
         def hire(name: str, **more: str) -> subprocess.Popen[str]:
+            others = consumers(world)
             side = world.start("manage.py", "worker", "--name", name, "--concurrency", str(runs), lines=path, **env, **more)
-            until(f"{name} is up", lambda: conn.execute(SESSIONS, (name,)).fetchone()[0])
+            until(f"{name} is up", lambda: consumers(world) - others)
             return side
 
         sides = [world.start("manage.py", "sweep", **env)]
@@ -52,10 +61,12 @@ def kill_worker(world: World, runs: int, steps: int, seen: bool, lease: float, s
             made = world.measure("-m", "bench.starts", "--runs", str(runs), "--steps", str(steps))["runs"]
             until("all are in flight", lambda: len({line.run for line in lines(path)}) == runs)
             sides.append(hire("other"))
-            assert max(Counter(line.run for line in lines(path)).values()) < steps, "some run had ended before the kill"
             doomed.kill()
             killed, killed_at = time.monotonic(), time.time()
             doomed.wait()
+            held = {str(run) for (run,) in conn.execute(HELD, (session,)).fetchall()}
+            if len(held) < runs * 0.9:
+                raise SideFailed(f"{len(held)} runs were left in flight at the kill: the machine is too slow for it")
             if seen:
                 watch.end(session)
             until("all runs are done", lambda: conn.execute(UNFINISHED).fetchone()[0] == 0)
@@ -67,7 +78,8 @@ def kill_worker(world: World, runs: int, steps: int, seen: bool, lease: float, s
                 side.terminate()
             for side in sides:
                 side.wait(40)
-    return {"done": ended.timestamp() - killed_at} | told(lines(path), killed, killed_at - killed, observed)
+    found = [line for line in lines(path) if line.run in held]
+    return {"done": ended.timestamp() - killed_at} | told(found, killed, killed_at - killed, observed)
 
 
 def told(found: list[Line], killed: float, offset: float, observed: dict[tuple[str, int], datetime]) -> dict[str, float]:

@@ -55,6 +55,24 @@ def test_when_everything_is_killed_each_run_goes_on_under_one_new_worker(fleet: 
 
 
 @pytest.mark.slow
+def test_killed_again_and_again_after_the_effect_it_is_still_one(fleet: Fleet, ledger: Ledger) -> None:
+    """Once in the call that acted, then each time somebody asks what became of it, released whenever it is suspect."""
+    fleet.sweeper()
+    run_id = start("keyed-probe", {})
+    for point in ("after-effect", "before-probe", "after-probe"):
+        fleet.bury(fleet.worker(crash=point))
+        assert [e.kind for e in entries_of(run_id)].count("TOOL_CALL") == 1
+        assert ledger.acted(f"{run_id}:1") == 1
+    fleet.worker()
+    assert fleet.rests(run_id).status == "quarantined"
+    release_run(run_id=run_id, reason="it was the machine", actor="olga")
+    assert_done_once(ledger, fleet.rests(run_id))
+    observed = [(e.body["outcome"], e.body["source"]) for e in entries_of(run_id) if e.kind == "OBS"]
+    assert observed == [("succeeded", "probe")]
+    assert ledger.calls(f"{run_id}:1") == 1
+
+
+@pytest.mark.slow
 def test_a_run_that_kills_its_worker_is_quarantined_and_spares_the_others(fleet: Fleet, ledger: Ledger) -> None:
     fleet.sweeper()
     deadly = start("deadly", {})

@@ -85,7 +85,7 @@ def test_killed_with_nobody_to_see_it(fleet: Fleet, ledger: Ledger) -> None:
     fleet.sweeper()
     for effect, run_id in runs.items():
         run = fleet.rests(run_id)
-        assert run.epoch == 2
+        assert run.epoch >= 2
         if effect == "unkeyed":
             assert_parked_in_doubt(ledger, run, acted=1)
         else:

@@ -1,5 +1,7 @@
 """Nothing in the manual leads nowhere."""
 
+import re
+
 import pytest
 
 from tests.docs.manual import PAGES, ROOT, anchors_of, blocks_of, links_of
@@ -34,3 +36,9 @@ def test_every_fenced_block_says_its_language() -> None:
 def test_images_are_small_enough_to_load() -> None:
     images = list((ROOT / "docs" / "images").iterdir())
     assert images and all(image.stat().st_size < 300_000 for image in images)
+
+
+def test_sources_and_tests_that_are_named_exist() -> None:
+    path = re.compile(r"`((?:tests|runs|demo|config)/[\w/]+(?:\.py|/))")
+    named = {found for page in PAGES for found in path.findall(page.read_text())}
+    assert named and {name for name in named if not (ROOT / name).exists()} == set()

@@ -18,7 +18,7 @@ from tests.docs.manual import Block, blocks
 from tests.docs.shell import Installation, start_up, stop
 from tests.rig.fleet import nursery as nursery
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("docs")]
+pytestmark = pytest.mark.slow
 
 # Commands that go on until they are stopped, or that are what runs this: who proves them.
 UP = {"make up", "HOLDFAST_AGENTS=my_agents make up"}  # the fixture

@@ -1,5 +1,6 @@
 """Killed at the points that a plain send does not pass: probes, findings, timers, the system's controls, messages."""
 
+import signal
 from uuid import UUID
 
 import pytest
@@ -134,3 +135,18 @@ def test_the_child_of_a_prefork_pool_killed_during_a_call(fleet: Fleet, ledger: 
     assert_done_once(ledger, run)
     assert run.epoch == 2
     assert parent.code is None
+
+
+@pytest.mark.slow
+def test_the_parent_of_a_prefork_pool_killed_during_a_call(fleet: Fleet, ledger: Ledger) -> None:
+    """The child goes on to the end of its call at least; whoever drives the run then, it acts once."""
+    parent = fleet.worker("--pool", "prefork", "--concurrency", "1")
+    fleet.sweeper()
+    run_id = start("slow", {"seconds": 3})
+    fleet.until(lambda: ledger.acted(f"{run_id}:1") == 1, "the child has acted")
+    parent.send(signal.SIGKILL)
+    parent.dies()
+    fleet.worker()
+    assert_done_once(ledger, fleet.rests(run_id))
+    orphan = "SELECT 1 FROM runs_workersession WHERE pool = 'prefork' AND ended_at IS NULL"
+    fleet.until(lambda: not fleet.ask(orphan), "the child is gone too")

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from django.db import connection
@@ -12,6 +13,7 @@ from django.db.models.functions import Now
 from psycopg.conninfo import make_conninfo
 
 from config.celery import app
+from config.embedded import valkey
 from config.embedded.postgres import Postgres
 from runs.models import Run, WorkerSession
 from runs.queries import entries_of
@@ -59,9 +61,9 @@ def test_a_database_that_was_away_for_longer_than_a_lease_robs_nobody(
     gone = time.monotonic()
     fleet.until(lambda: time.monotonic() > gone + 1.5 * LEASE, "a lease and a half are over")
     process = server.start()
-    for run_id in slow + chains:
-        run = fleet.rests(run_id, within=40)
-        assert_done_once(ledger, run)
+    later = start("keyed", {})
+    for run_id in [*slow, *chains, later]:
+        assert_done_once(ledger, fleet.rests(run_id, within=40))
     assert WorkerSession.objects.get(id=worker.session).ended_at is None
     assert {Run.objects.get(id=run_id).epoch for run_id in slow} == {1}
     process.returncode = 0
@@ -119,3 +121,35 @@ def test_with_the_broker_down_a_start_succeeds_and_the_run_goes_later(
     assert_done_once(ledger, fleet.rests(run_id))
     assert_whole(run_id)
     assert len(entries_of(run_id)) >= 4
+
+
+@pytest.mark.slow
+def test_a_broker_that_dies_and_comes_back_empty_stops_nobody(
+    fleet: Fleet, ledger: Ledger, embedded_broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "broker"
+    broker = valkey.start(home)
+    url = f"redis+socket://{quote(str(valkey.socket_path(home)))}"
+    monkeypatch.setattr(app.conf, "broker_url", url)
+    fleet.environment["BROKER_URL"] = url
+    forget_broker_connections()
+    worker = fleet.worker()
+    fleet.sweeper()
+    under_way = [start("slow", {"seconds": 3.0}), start("chain", {"steps": 30, "effect": "keyed"})]
+    fleet.until(lambda: all(ledger.calls(f"{run}:1") for run in under_way), "they are under way")
+    broker.kill()
+    broker.wait()
+    while_away = start("keyed", {})
+    for run_id in under_way:
+        assert_done_once(ledger, fleet.rests(run_id))
+    assert Run.objects.get(id=while_away).status == "queued"
+    broker = valkey.start(home)
+    forget_broker_connections()
+    afterwards = start("keyed-probe", {})
+    try:
+        for run_id in (while_away, afterwards):
+            assert_done_once(ledger, fleet.rests(run_id, within=60))
+        assert worker.code is None
+    finally:
+        broker.kill()
+        broker.wait()

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -40,7 +40,10 @@ STEERING: frozenset[str] = frozenset(
 
 @dataclass(slots=True)
 class Draft:
-    """An entry to be appended. A decision is refused when a steering entry came after what the append had `seen`."""
+    """An entry to be appended. A decision is refused when a steering entry came after what the append had `seen`.
+
+    `data` is the encoded body, if its maker has it already.
+    """
 
     kind: str
     body: dict[str, Any]
@@ -49,6 +52,7 @@ class Draft:
     decision: bool = False
     actor: str = "worker"
     v: int = 1
+    data: bytes | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(slots=True)
@@ -72,7 +76,8 @@ def seal(drafts: Sequence[Draft]) -> list[tuple[bytes, bytes, bytes]]:
     salts = os.urandom(SALT_BYTES * len(drafts))
     sealed = []
     for n, draft in enumerate(drafts):
-        salt, body = salts[n * SALT_BYTES : (n + 1) * SALT_BYTES], encode(draft.body)
+        salt = salts[n * SALT_BYTES : (n + 1) * SALT_BYTES]
+        body = encode(draft.body) if draft.data is None else draft.data
         sealed.append((salt, payload_digest(salt, body), body))
     return sealed
 

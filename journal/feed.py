@@ -37,11 +37,12 @@ class Notifier:
     def touch(self, *run_ids: UUID) -> None:
         """Never blocks and never fails: a lost message costs a page some seconds."""
         with self._changed:
+            if not self._touched:  # else it was woken, or looks when its pause is over
+                self._changed.notify()
             self._touched.update(run_ids)
             if self._thread is None and not self._closed:
                 self._thread = threading.Thread(target=self._work, name="notifier", daemon=True)
                 self._thread.start()
-            self._changed.notify()
 
     def close(self) -> None:
         """Tells what is left, if the database answers."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from journal.encoding import decode, encode, problems
+from journal.encoding import problems
 from journal.entries import Draft, Kind
 from runs.agents import Agent
 from runs.digests import approval_digest, key_of
@@ -110,8 +110,3 @@ def ending(move: Finish | Fail) -> Draft:
 
 def control(verb: str, reason: str, **more: Any) -> Draft:
     return Draft(Kind.CONTROL, {"verb": verb, "reason": reason} | more, actor=SYSTEM)
-
-
-def copied(value: Any) -> Any:
-    """The value as it reads back from the journal: what the agent sees now is what it sees after a crash."""
-    return decode(encode(value))

@@ -19,6 +19,7 @@ from uuid import UUID
 
 from journal.committer import Append
 from journal.crash import crash_point
+from journal.encoding import decode, encode
 from journal.entries import STEERING, Draft, Entry, Kind
 from runs import drafts
 from runs.baton import Baton, carry_on, watch
@@ -379,7 +380,7 @@ class Slice:
     def apply(self, draft: Draft) -> None:
         """As it will read back. Seq and time are a guess until the append is answered."""
         at = datetime.fromtimestamp(self.worker.session.now(), UTC)
-        body = self.worker.store.resolve(drafts.copied(draft.body))
+        body = self.worker.store.resolve(decode(encode(draft.body) if draft.data is None else draft.data))
         entry = Entry(
             self.run_id,
             self.state.seq + 1,

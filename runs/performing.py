@@ -148,17 +148,18 @@ def answer_of(flight: Flight, how: Ended, state: RunState, seen: int, now: float
 
 
 def stored(worker: Worker, run_id: UUID, draft: Draft) -> tuple[Draft, list[Draft]]:
-    """The draft with its large values in the payload store, and what has to be said if the store is down.
+    """The draft, encoded, its large values in the payload store, and what has to be said if the store is down.
 
     An effect's result is never lost to a store that is down: it is tried while the lease lives, then the OBS says that
     the result was not stored, and the run is held.
     """
-    data = encode(draft.body)
-    if len(data) <= worker.store.limit:
+    draft.data = encode(draft.body)
+    if len(draft.data) <= worker.store.limit:
         return draft, []
     while True:
         try:
             draft.body = worker.store.offload(run_id, draft.body)
+            draft.data = encode(draft.body)
             return draft, []
         except PayloadStoreDown as error:
             if draft.kind == Kind.OBS and (
@@ -167,5 +168,6 @@ def stored(worker: Worker, run_id: UUID, draft: Draft) -> tuple[Draft, list[Draf
                 value = encode(draft.body.pop("result", None))
                 lost = {"sha256": hashlib.sha256(value).hexdigest(), "size": len(value)}
                 draft.body |= {"result": None, "not_stored": lost}
+                draft.data = encode(draft.body)
                 return draft, [drafts.control("hold", f"the result of step {draft.step} was not stored: {error}")]
             worker.pause(0.2)

@@ -102,3 +102,14 @@ def how_it_ended(code: int) -> str:
         return f"was ended by {signal.Signals(-code).name}"
     except ValueError:
         return f"was ended by signal {-code}"
+
+
+def last_line(log: Path) -> str:
+    """The last words of a log, for whoever looks at the terminal only."""
+    try:
+        with open(log, "rb") as file:
+            file.seek(max(0, log.stat().st_size - 4096))
+            lines = [line.strip() for line in file.read().decode(errors="replace").splitlines()]
+    except OSError:
+        return ""
+    return next((line[:500] for line in reversed(lines) if line), "")

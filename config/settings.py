@@ -21,7 +21,8 @@ HOLDFAST_PAYLOAD_LIMIT = ENVIRONMENT.payload_limit
 HOLDFAST_STORE_URL = ENVIRONMENT.store_url
 HOLDFAST_REDACT = ENVIRONMENT.redact
 HOLDFAST_DEMO = os.environ.get("HOLDFAST_DEMO") == "1"  # `up` with its demo: a button there kills workers
-HOLDFAST_ALLOW_NO_FSYNC = False  # tests alone may run on a database that forgets
+# Tests alone may use a database that forgets.
+HOLDFAST_ALLOW_NO_FSYNC = os.environ.get("HOLDFAST_ALLOW_NO_FSYNC") == "tests"
 
 BASE_DIR = ROOT
 SECRET_KEY = ENVIRONMENT.secret_key

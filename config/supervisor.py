@@ -16,7 +16,7 @@ from urllib.error import URLError
 from urllib.request import urlopen
 from uuid import UUID
 
-from config.children import Child, Process, WorkerChild, how_it_ended, spawn, tied
+from config.children import Child, Process, WorkerChild, how_it_ended, last_line, spawn, tied
 from config.embedded import EmbeddedError, valkey
 from config.embedded.postgres import Postgres
 from config.environment import ROOT
@@ -135,6 +135,8 @@ class Supervisor:
             if code is not None:
                 log = self.place.log(child.name)
                 self.place.say(f"{child.name} (process {pid}) {how_it_ended(code)}; its log: {log}")
+                if code > 0 and (last := last_line(log)):
+                    self.place.say(f"{child.name} said at last: {last}")
                 self._bury(child)
             if child.process is None and time.monotonic() >= child.due and not self._stops:
                 self._start(child)

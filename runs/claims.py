@@ -9,7 +9,7 @@ from uuid import UUID
 from psycopg import Connection
 
 CLAIM = """
-SELECT verdict, epoch, last_seq, took_over, crashes, extract(epoch FROM taken_over_at)::float8
+SELECT verdict, epoch, last_seq, taken_from, crashes, extract(epoch FROM taken_over_at)::float8
 FROM runs_claim_v1(%s, %s, %s)
 """
 CRASH_LIMIT = 3
@@ -21,12 +21,12 @@ class Lost(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """`took_over`: the last session ended without letting the run go. `crashes`: counted with no progress between."""
+    """`taken_from`: the session that ended without letting the run go. `crashes`: counted with no progress between."""
 
     run_id: UUID
     epoch: int
     last_seq: int
-    took_over: bool
+    taken_from: UUID | None
     crashes: int
     taken_over_at: float | None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,11 +54,12 @@ class Undecided:
 
 
 LONGEST_ERROR = 10_000
+ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 def describe(error: BaseException) -> str:
-    """The error in words; never a traceback, and not more than a person reads."""
-    said = str(error).strip()
+    """The error in words; never a traceback or a memory address, and not more than a person reads."""
+    said = ADDRESS.sub("", str(error).strip())
     if len(said) > LONGEST_ERROR:
         said = f"{said[:LONGEST_ERROR]} … ({len(said)} characters in all)"
     if isinstance(error, (PermanentError, TransientError)) and said:

@@ -51,6 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["HOLDFAST_DATA"] = f"{folder}/var-{_worker()}"
     settings.HOLDFAST_DATA = Path(os.environ["HOLDFAST_DATA"])
     settings.HOLDFAST_DATA.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.environ["HOLDFAST_ALLOW_NO_FSYNC"] = "tests"
     settings.HOLDFAST_ALLOW_NO_FSYNC = True
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # the real one is slow on purpose
     settings.STORAGES["staticfiles"]["BACKEND"] = "django.contrib.staticfiles.storage.StaticFilesStorage"

@@ -44,6 +44,14 @@ def find_by_key(ctx: ToolContext, **_args: Any) -> Found | Absent | Undecided:
     return Found(response.json()["result"])
 
 
+def fault(action: str, fault: str, **details: Any) -> None:
+    """Order a fault of the service, if it is there. For the demo and for rehearsals."""
+    try:
+        _client().post(f"{_service()}/faults", json={"action": action, "fault": fault, **details})
+    except httpx.HTTPError:
+        pass
+
+
 def _answer(method: str, path: str, **request: Any) -> Any:
     try:
         response = _client().request(method, _service() + path, **request)

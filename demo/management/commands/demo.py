@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandParser
 from django.db import InterfaceError, OperationalError, connection
 
 from demo.agents.refund_desk import refund_desk
-from demo.traffic import UNFINISHED_AT_MOST, next_order, pause
+from demo.traffic import UNFINISHED_AT_MOST, linger_now_and_then, next_order, pause
 from runs.models import ENDED, Run, Status
 from runs.sdk import start
 
@@ -40,6 +40,7 @@ class Command(BaseCommand):
         if runs.exclude(status__in=ENDED)[:UNFINISHED_AT_MOST].count() >= UNFINISHED_AT_MOST:
             return False
         awaiting = runs.filter(status=Status.AWAITING_APPROVAL).count()
+        linger_now_and_then(random.Random())
         start(refund_desk.name, {"order_id": next_order(random.Random(), awaiting)})
         return True
 

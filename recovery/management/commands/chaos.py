@@ -52,4 +52,5 @@ class Command(BaseCommand):
             self.stderr.write(line)
         if report.broken:
             raise CommandError(f"{len(report.broken)} promise(s) broken")
-        self.stdout.write("every run rests with a reason, every chain verifies, no key was used twice")
+        once = "no key has two effects" if options["ledger"] else "effects not looked up: no --ledger"
+        self.stdout.write(f"every run rests with a reason, every chain verifies, {once}")

@@ -11,6 +11,7 @@ from celery import Celery, current_app, signals
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from journal.durability import durability_faults
 from runs import process
 from runs.dispatch import queue_of
 from runs.registry import AgentsUnusable, agents, announce
@@ -29,6 +30,8 @@ class Command(BaseCommand):
         name, pool, concurrency = options["name"], options["pool"], options["concurrency"]
         if not 1 <= concurrency <= 500:
             raise CommandError("--concurrency is a number from 1 to 500")
+        if not settings.HOLDFAST_ALLOW_NO_FSYNC and (faults := durability_faults()):
+            raise CommandError(f"the database may forget what is committed: {'; '.join(faults)}")
         try:
             releases = announce()
         except AgentsUnusable as error:

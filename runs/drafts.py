@@ -108,5 +108,11 @@ def ending(move: Finish | Fail) -> Draft:
     return Draft(Kind.DONE, body, decision=True)
 
 
+def taken_over(epoch: int, taken_from: UUID, session: UUID | None) -> Draft:
+    """Never folded: who held the run before, and who holds it now."""
+    body = {"text": "taken over", "epoch": epoch, "from": str(taken_from), "session": str(session)}
+    return Draft(Kind.NOTE, body, actor=SYSTEM)
+
+
 def control(verb: str, reason: str, **more: Any) -> Draft:
     return Draft(Kind.CONTROL, {"verb": verb, "reason": reason} | more, actor=SYSTEM)

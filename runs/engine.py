@@ -101,9 +101,8 @@ class Slice:
         """Read, note a take-over, and decide again what is recorded, before any effect."""
         entries = self.read()
         self.first_step = self.state.next_step
-        if self.claim.took_over:
-            text = {"text": "taken over", "epoch": self.claim.epoch, "session": str(self.worker.session.id)}
-            self.add(Draft(Kind.NOTE, text, actor=drafts.SYSTEM))
+        if self.claim.taken_from is not None:
+            self.add(drafts.taken_over(self.claim.epoch, self.claim.taken_from, self.worker.session.id))
         if self.claim.crashes >= CRASH_LIMIT and self.state.quarantined is None:
             why = f"its worker died {self.claim.crashes} times with no progress between"
             self.commit([drafts.control("quarantine", why)], Park("quarantined", why))

@@ -16,6 +16,7 @@ from journal.append import append_person, lock_head
 from journal.committer import Committer
 from journal.crash import crash_point
 from journal.entries import Draft, Entry
+from journal.errors import CommitterClosed
 from journal.feed import Notifier
 from journal.payloads import PayloadStore
 from journal.read import read_entries
@@ -98,7 +99,9 @@ class Worker:
 
     def _give_back(self, claimed: Claim, error: Exception) -> Park | None:
         """No run stays with a session that does not drive it: queued if only the database was away, else held."""
-        away = isinstance(error, (psycopg.OperationalError, PoolTimeout))
+        away = isinstance(error, (psycopg.OperationalError, PoolTimeout, CommitterClosed))
+        if isinstance(error, CommitterClosed):  # torn out of its work: this process can write nothing any more
+            self.on_end()
         park = Park("held", f"the worker failed: {describe(error)}")
         if away:
             park = Park("queued", "the database was away")

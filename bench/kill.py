@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 from uuid import uuid4
@@ -47,20 +47,21 @@ def kill_worker(world: World, runs: int, steps: int, seen: bool, lease: float, s
     watch = SessionWatch(world.dsn(), lease, lambda _: None)
     with psycopg.connect(world.dsn(), autocommit=True) as conn:
 
-        def hire(name: str, **more: str) -> subprocess.Popen[str]:
+        def hire(name: str, more: Mapping[str, str]) -> subprocess.Popen[str]:
             others = consumers(world)
-            side = world.start("manage.py", "worker", "--name", name, "--concurrency", str(runs), lines=path, **env, **more)
+            words = ["manage.py", "worker", "--name", name, "--concurrency", str(runs)]
+            side = world.start(*words, lines=path, env={**env, **more})
             until(f"{name} is up", lambda: consumers(world) - others)
             return side
 
-        sides = [world.start("manage.py", "sweep", **env)]
+        sides = [world.start("manage.py", "sweep", env=env)]
         try:
             watch.start()
-            doomed = hire("doomed", HOLDFAST_SESSION=str(session))
+            doomed = hire("doomed", {"HOLDFAST_SESSION": str(session)})
             watch.begin(session)
             made = world.measure("-m", "bench.starts", "--runs", str(runs), "--steps", str(steps))["runs"]
             until("all are in flight", lambda: len({line.run for line in lines(path)}) == runs)
-            sides.append(hire("other"))
+            sides.append(hire("other", {}))
             doomed.kill()
             killed, killed_at = time.monotonic(), time.time()
             doomed.wait()
@@ -69,8 +70,8 @@ def kill_worker(world: World, runs: int, steps: int, seen: bool, lease: float, s
                 raise SideFailed(f"{len(held)} runs were left in flight at the kill: the machine is too slow for it")
             if seen:
                 watch.end(session)
-            until("all runs are done", lambda: conn.execute(UNFINISHED).fetchone()[0] == 0)
-            ended = conn.execute(ENDED, (made,)).fetchone()[0]
+            until("all runs are done", lambda: conn.execute(UNFINISHED).fetchall() == [(0,)])
+            ((ended,),) = conn.execute(ENDED, (made,)).fetchall()
             observed = {(run, step): at for run, step, at in conn.execute(OBSERVED, (made,)).fetchall()}
         finally:
             watch.close(1)
@@ -82,7 +83,9 @@ def kill_worker(world: World, runs: int, steps: int, seen: bool, lease: float, s
     return {"done": ended.timestamp() - killed_at} | told(found, killed, killed_at - killed, observed)
 
 
-def told(found: list[Line], killed: float, offset: float, observed: dict[tuple[str, int], datetime]) -> dict[str, float]:
+def told(
+    found: list[Line], killed: float, offset: float, observed: dict[tuple[str, int], datetime]
+) -> dict[str, float]:
     """Seconds from the kill to the runs' first calls after it, and the calls that were made more than once."""
     going: dict[str, float] = {}
     repeated = settled = 0
@@ -96,21 +99,29 @@ def told(found: list[Line], killed: float, offset: float, observed: dict[tuple[s
             at = observed.get((line.run, line.step))
             settled += at is not None and at.timestamp() < line.at + offset
     times = sorted(going.values())
-    return {"first": times[0], "half": times[len(times) // 2], "all": times[-1], "runs": len(times),
-            "left": sum(line.at > killed for line in found), "repeated": repeated, "settled_repeated": settled}  # fmt: skip
+    return {
+        "first": times[0],
+        "half": times[len(times) // 2],
+        "all": times[-1],
+        "runs": len(times),
+        "calls left": sum(line.at > killed for line in found),
+        "repeated": repeated,
+        "settled_repeated": settled,
+    }
 
 
 def kill_dbos(world: World, runs: int, steps: int) -> dict[str, float]:
     """The process is started again at once, under its own executor id: what DBOS recovers by itself."""
     path = world.lines("kill-dbos")
-    words = ["-m", "bench.long_dbos"]
-    doomed = world.start(*words, "fly", "--runs", str(runs), "--steps", str(steps), lines=path, BENCH_DBOS=world.dbos_url)
+    words, dbos = ["-m", "bench.long_dbos"], {"BENCH_DBOS": world.dbos_url}
+    fly = [*words, "fly", "--runs", str(runs), "--steps", str(steps)]
+    doomed = world.start(*fly, lines=path, env=dbos)
     until("all are in flight", lambda: len({line.run for line in lines(path)}) == runs)
     doomed.kill()
     killed = time.monotonic()
     doomed.wait()
     before = len(lines(path))
-    spoke = world.measure(*words, "recover", lines=path, BENCH_DBOS=world.dbos_url)
+    spoke = world.measure(*words, "recover", lines=path, env=dbos)
     found = lines(path)
     assert len(found) > before
     return {"done": spoke["ended"] - killed} | told(found, killed, 0.0, {}) | {"boot": spoke["began"] - killed}

@@ -1,14 +1,16 @@
-"""What a stretch of work spent: WAL and COMMITs by pg_walinspect, table bytes, CPU of this process and of the server."""
+"""What a stretch of work spent: WAL, COMMITs, table bytes, CPU of this process and of the server."""
 
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
 LSN = "SELECT pg_current_wal_insert_lsn()::text"
 SIZE = """
-SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind = 'r' AND n.nspname NOT IN ('pg_catalog', 'information_schema')
 """
 TRANSACTIONS = "SELECT xact_commit FROM pg_stat_database WHERE datname = %s"
@@ -39,16 +41,16 @@ class Meter:
     home: Path
     conninfo: str
     measured: str
-    _admin: psycopg.Connection[tuple[object, ...]] = field(init=False)
-    _there: psycopg.Connection[tuple[object, ...]] = field(init=False)
+    _admin: psycopg.Connection[Any] = field(init=False)
+    _there: psycopg.Connection[Any] = field(init=False)
 
     def __post_init__(self) -> None:
         self._admin = psycopg.connect(self.conninfo, autocommit=True)
         self._there = psycopg.connect(self.conninfo, dbname=self.measured, autocommit=True)
 
     def start(self) -> None:
-        self._size, self._transactions = self._one(self._there, SIZE), self._settled_transactions()
-        self._lsn = self._one(self._admin, LSN)
+        self._size, self._transactions = self._number(SIZE), self._settled_transactions()
+        self._lsn = self._position()
         self._server, self._worker = server_cpu(self.home), time.process_time()
         self._began = time.perf_counter()
 
@@ -57,22 +59,28 @@ class Meter:
         worker = time.process_time() - self._worker
         before, after = self._server, server_cpu(self.home)
         server = sum(now - before.get(pid, 0) for pid, now in after.items()) / 1e9
-        end = self._one(self._admin, LSN)
-        size = self._one(self._there, SIZE)
+        end = self._position()
+        size = self._number(SIZE)
         transactions = self._settled_transactions()  # waits, so that the WAL writer has written what is inspected next
         row = self._admin.execute(WAL, (self._lsn, end)).fetchone()
         assert row is not None
-        return Spent(seconds, int(row[0]), transactions - self._transactions, int(row[1]), size - self._size, worker, server)
+        transactions -= self._transactions
+        return Spent(seconds, int(row[0]), transactions, int(row[1]), size - self._size, worker, server)
 
     def _settled_transactions(self) -> int:
         """Backends tell their counts when they have been idle for a moment."""
         time.sleep(1.1)
-        self._admin.execute("SELECT pg_stat_clear_snapshot()")
-        return self._one(self._admin, TRANSACTIONS, self.measured)
+        return self._number(TRANSACTIONS, self.measured)
 
-    @staticmethod
-    def _one(conn, statement, *given):
-        return conn.execute(statement, given).fetchone()[0]
+    def _number(self, statement: str, *given: str) -> int:
+        row = self._there.execute(statement, given).fetchone()
+        assert row is not None
+        return int(row[0])
+
+    def _position(self) -> str:
+        row = self._admin.execute(LSN).fetchone()
+        assert row is not None
+        return str(row[0])
 
 
 def server_cpu(home: Path) -> dict[int, int]:

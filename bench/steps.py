@@ -14,10 +14,10 @@ import django
 import psycopg
 from django.conf import settings
 from django.db import connection
+from psycopg.conninfo import make_conninfo
 
 from bench.spent import Meter
 
-STEPS = 10
 BODIES = "SELECT coalesce(sum(octet_length(body)), 0)::bigint FROM journal_entry WHERE run_id = ANY(%s)"
 UNFINISHED = "SELECT count(*) FROM runs_run WHERE id = ANY(%s) AND status <> 'done'"
 
@@ -26,24 +26,26 @@ def main() -> None:
     given = argparse.ArgumentParser()
     given.add_argument("--flying", type=int, required=True)
     given.add_argument("--runs", type=int, required=True)
+    given.add_argument("--length", type=int, default=10)
     words = given.parse_args()
     django.setup()
     from runs import process, starting
     from runs.registry import announce
 
-    starting.dispatch = lambda run_id, release_id: True  # no broker here, as on the other side: these runs are driven at once
+    vars(starting)["dispatch"] = lambda run_id, release_id: True  # no broker, as on the other side: driven at once
     releases = {release.agent: release.id for release in announce()}
     worker = process.open_worker("bench", "threads", words.flying, lambda: None)
     release = releases["bench-noop"]
 
     def start(_: int) -> UUID:
-        return starting.start("bench-noop", {"steps": STEPS})
+        return starting.start("bench-noop", {"steps": words.length})
 
     def drive(run_id: UUID) -> None:
         park = worker.advance(run_id, release)
         assert park is not None and park.status == "done", (run_id, park)
 
-    meter = Meter(settings.HOLDFAST_DATA / "pg", settings.HOLDFAST_DSN.replace("dbname=holdfast", "dbname=postgres"), "holdfast")
+    admin = make_conninfo(settings.HOLDFAST_DSN, dbname="postgres")
+    meter = Meter(settings.HOLDFAST_DATA / "pg", admin, "holdfast")
     with ThreadPoolExecutor(words.flying) as pool:
         warm = list(pool.map(start, range(2 * words.flying)))
         list(pool.map(drive, warm))
@@ -56,10 +58,11 @@ def main() -> None:
         drives = meter.stop()
         list(pool.map(lambda _: connection.close(), range(words.flying)))
     with psycopg.connect(settings.HOLDFAST_DSN) as conn:
-        bodies = conn.execute(BODIES, (made,)).fetchone()[0]
-        assert conn.execute(UNFINISHED, (made,)).fetchone()[0] == 0
+        ((bodies,),) = conn.execute(BODIES, (made,)).fetchall()
+        assert conn.execute(UNFINISHED, (made,)).fetchall() == [(0,)]
     process.close_worker()
-    print(json.dumps({"steps": STEPS * words.runs, "bodies": bodies, "starts": asdict(starts), "drives": asdict(drives)}))
+    count = words.length * words.runs
+    print(json.dumps({"steps": count, "bodies": bodies, "starts": asdict(starts), "drives": asdict(drives)}))
 
 
 if __name__ == "__main__":

@@ -29,10 +29,17 @@ def steps_of_nothing(steps: int) -> int:
     return steps
 
 
-def launch(**more) -> None:
+def launch() -> None:
     """With the settings it comes with: a pool of 20 connections, no telemetry."""
-    DBOS(config={"name": "bench", "system_database_url": os.environ["BENCH_DBOS"], "run_admin_server": False,
-                 "log_level": "ERROR", "application_version": "1", "executor_id": "bench"} | more)  # fmt: skip
+    DBOS(
+        config={
+            "name": "bench",
+            "system_database_url": os.environ["BENCH_DBOS"],
+            "log_level": "ERROR",
+            "application_version": "1",
+            "executor_id": "bench",
+        }
+    )
     DBOS.launch()
 
 

@@ -1,4 +1,4 @@
-"""The two tools of every benchmark, for Holdfast's agents and DBOS's steps alike: they leave a line, and answer 200 bytes."""
+"""What every benchmark's tools do, for Holdfast's agents and DBOS's steps alike: leave a line, answer 200 bytes."""
 
 import os
 import time

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,9 @@ from config.environment import ROOT
 
 DURABLE = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on", "max_connections": "300",
            "max_wal_size": "4GB"}  # fmt: skip
+
+
+NOTHING: Mapping[str, str] = {}
 
 
 class SideFailed(Exception):
@@ -50,22 +53,23 @@ class World:
         path.unlink(missing_ok=True)
         return path
 
-    def start(self, *words: str, lines: Path | None = None, **more: str) -> subprocess.Popen[str]:
+    def start(self, *words: str, lines: Path | None = None, env: Mapping[str, str] = NOTHING) -> subprocess.Popen[str]:
         """A Python process of the benchmark, which is gone when this one is."""
-        env = self.env | more | ({LINES: str(lines)} if lines else {})
+        whole = self.env | dict(env) | ({LINES: str(lines)} if lines else {})
         log = open(self.home / "side.log", "a")  # noqa: SIM115 - the child's
         with log:
             return subprocess.Popen(
                 [*tied(signal.SIGKILL), sys.executable, *words],
-                cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=log, text=True,
+                cwd=ROOT, env=whole, stdout=subprocess.PIPE, stderr=log, text=True,
             )  # fmt: skip
 
-    def measure(self, *words: str, lines: Path | None = None, **more: str) -> dict[str, Any]:
+    def measure(self, *words: str, lines: Path | None = None, env: Mapping[str, str] = NOTHING) -> dict[str, Any]:
         """What the process prints on its last line, as JSON."""
-        side = self.start(*words, lines=lines, **more)
+        side = self.start(*words, lines=lines, env=env)
         out, _ = side.communicate(timeout=600)
         if side.returncode != 0:
-            raise SideFailed(f"{' '.join(words)}: exit {side.returncode}\n{(self.home / 'side.log').read_text()[-3000:]}")
+            said = (self.home / "side.log").read_text()[-3000:]
+            raise SideFailed(f"{' '.join(words)}: exit {side.returncode}\n{said}")
         found: dict[str, Any] = json.loads(out.splitlines()[-1])
         return found
 

@@ -75,6 +75,8 @@ class Worker:
                 return None
             self.driving[run_id] = None
             may_count = self._counted is None
+            if may_count:
+                self._counted = run_id  # reserved until its claim tells whether it has a crash to its name
         try:
             claimed = self._claim(run_id, release_id, may_count)
             if claimed is None:
@@ -86,7 +88,6 @@ class Worker:
                 park = piece.drive()
             except Exception as error:
                 log.exception("run %s: the worker failed", run_id)
-                piece.leave()
                 park = self._give_back(claimed, error)
         finally:
             with self._lock:
@@ -131,25 +132,22 @@ class Worker:
         except psycopg.errors.LockNotAvailable:
             return None  # a person holds the head; the sweep sends another message
         if isinstance(answer, Claim):
-            if answer.crashes:
-                return self._count(answer, release_id)
+            if not answer.crashes:
+                self._uncount(run_id)
             return answer
         if answer == "counted":
-            with self._lock:
-                self._counted_waiting.append((run_id, release_id))
+            self._wait_turn(run_id, release_id)
         elif answer == "no session":
             self._lose_session()
         return None
 
-    def _count(self, answer: Claim, release_id: str) -> Claim | None:
+    def _wait_turn(self, run_id: UUID, release_id: str) -> None:
         """At most one run with a crash to its name at a time, so that it alone is blamed if the process dies again."""
         with self._lock:
-            if self._counted is None:
-                self._counted = answer.run_id
-                return answer
-            self._counted_waiting.append((answer.run_id, release_id))
-        self.let_go(answer.run_id, answer.epoch, answer.last_seq, Park("queued", "waits its turn after a crash"))
-        return None
+            if self._counted is not None:
+                self._counted_waiting.append((run_id, release_id))
+                return
+        self.send(run_id, release_id)  # its turn came while the claim was answered
 
     def _uncount(self, run_id: UUID) -> None:
         with self._lock:

@@ -1,11 +1,16 @@
 """A run that a live worker holds and does not drive: nobody else would take it up, so the worker does."""
 
+from collections.abc import Callable
+from threading import Barrier, Thread
+
 import psycopg
 import pytest
 
 from journal import crash
+from runs.models import Run
+from runs.queries import entries_of
 from tests.crash.proof import assert_done_once
-from tests.rig.crew import Crew, start
+from tests.rig.crew import CrashHere, Crew, start
 from tests.rig.ledger import Ledger, wait_until
 
 
@@ -47,3 +52,36 @@ def test_a_run_whose_claim_was_committed_but_not_answered_is_taken_up_again(crew
     run = crew.drive(run_id, worker)
     assert_done_once(ledger, run)
     assert (run.epoch, run.crashes) == (2, 0)
+
+
+def test_runs_that_wait_their_turn_after_a_crash_are_noted_as_taken_over_all_the_same(
+    crew: Crew, ledger: Ledger
+) -> None:
+    """Two claims at the same moment: one run is driven, the other waits, and neither forgets where it came from."""
+    runs = [start("keyed-probe", {}), start("keyed-probe", {})]
+    release_id = Run.objects.get(id=runs[0]).release_id
+    crash.hook = die_at("after-effect")
+    first = crew.hire()
+    for run_id in runs:
+        with pytest.raises(CrashHere):
+            first.advance(run_id, release_id)
+    crew.lose(first)
+    second, together = crew.hire(), Barrier(2)
+    crash.hook = lambda point: together.wait(20) and None if point == "before-claim" else None
+    threads = [Thread(target=second.advance, args=(run_id, release_id)) for run_id in runs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    crash.hook = None
+    for run_id in runs:
+        assert_done_once(ledger, crew.drive(run_id, second))
+        assert [e.body["text"] for e in entries_of(run_id) if e.kind == "NOTE"] == ["taken over"]
+
+
+def die_at(where: str) -> Callable[[str], None]:
+    def die(point: str) -> None:
+        if point == where:
+            raise CrashHere
+
+    return die

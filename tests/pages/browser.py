@@ -16,6 +16,7 @@ from urllib.error import URLError
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
 
 from config.installation import free_port
@@ -38,6 +39,7 @@ def chromium() -> Iterator[Any]:
     require_browser()
     from playwright.sync_api import sync_playwright
 
+    connection.close()  # inside the loop Django uses another one, and this one's database is gone after it
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")  # Django takes every query here for one inside that loop
         browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
@@ -74,7 +76,7 @@ def site(chromium: Any, dsn: str, tmp_path: Path) -> Iterator[Site]:
     with serving(dsn, tmp_path) as address:
         site = Site(address, chromium)
         yield site
-        for context in chromium.contexts:
+        for context in list(chromium.contexts):
             context.close()
     assert site.complaints == []
 

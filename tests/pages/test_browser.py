@@ -107,9 +107,9 @@ def test_no_page_is_wider_than_the_screen(site: Site) -> None:
 
 def test_a_worker_killed_from_the_page_is_taken_over_before_the_readers_eyes(site: Site, fleet: Fleet) -> None:
     with real_worker(fleet, "w1") as (worker, session_id):
-        run, _ = start_run(agent="slow", input={"seconds": 4}, actor="olga")
+        run, _ = start_run(agent="slow", input={"seconds": 8}, actor="olga")
         page = site.open("olga", f"/runs/{short_id(run.id)}")
-        page.locator(".bar[data-b=open]").first.wait_for(state="attached")
+        page.locator("#timeline .bar[data-b=open]").first.wait_for(state="attached")
         page.get_by_role("button", name="Kill this worker").click()
         assert worker.wait(10) == -signal.SIGKILL
         fleet.execute("UPDATE runs_workersession SET ended_at = clock_timestamp() WHERE id = %s", session_id)

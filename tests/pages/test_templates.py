@@ -26,6 +26,11 @@ def test_a_template_has_no_inline_style_or_script_and_is_short(template: Path) -
     assert len(text.splitlines()) <= 150
 
 
+def test_htmx_is_not_deferred() -> None:
+    """Deferred, it starts before its extension has come when the network is in the mood: no stream then."""
+    assert "defer" not in re.sub(r"{#.*?#}", "", (ROOT / "templates/base.html").read_text())
+
+
 def test_every_icon_that_is_named_is_drawn() -> None:
     named = {name for path in TEMPLATES for name in re.findall(r'{% icon "([\w-]+)" %}', path.read_text())}
     named |= {f"s-{glyph}" for glyph, _ in STATUSES.values()} | {f"k-{kind}" for kind in LOOKS}

@@ -15,18 +15,14 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
-from journal.committer import Append
-from journal.crash import crash_point
-from journal.encoding import decode, encode
-from journal.entries import STEERING, Draft, Entry, Kind
+from journal.entries import Draft, Kind
 from runs import drafts
 from runs.baton import Baton, carry_on, watch
 from runs.calls import Ended, Raised, drain
 from runs.claims import CRASH_LIMIT, Claim, Lost
 from runs.digests import approval_digest
-from runs.drivers import Diverged, Driver, ModelRequest, driver_for
+from runs.drivers import Diverged, ModelRequest
 from runs.moves import Fail, Finish, Move
 from runs.outcomes import describe
 from runs.performing import (
@@ -38,11 +34,11 @@ from runs.performing import (
     answer_of,
     finding_of,
     outcome_of,
-    stored,
 )
 from runs.projections import Park, open_intents
+from runs.recorder import Recorder
 from runs.rules import Act, Ask, AwaitPerson, Fire, Moment, RequestApproval, Send, WaitUntil, Withdraw, next_act
-from runs.state import MODEL_ACTOR, RunState, RunView, Slot, fold
+from runs.state import RunView, Slot
 from runs.tools import ToolContext
 
 if TYPE_CHECKING:
@@ -54,48 +50,38 @@ log = logging.getLogger("holdfast.engine")
 SLICE_SECONDS = 60.0
 SLICE_STEPS = 200
 STEERED = object()
-POINTS: dict[str, str] = {
-    Kind.TOOL_CALL: "intent", Kind.ATTEMPT: "attempt", Kind.OBS: "outcome", Kind.ERROR: "outcome", Kind.PLAN: "plan",
-    Kind.APPROVAL: "approval", Kind.RECONCILE: "finding", Kind.TIMER: "timer", Kind.CONTROL: "control",
-    Kind.DONE: "done",
-}  # fmt: skip
 
 
-class Slice:
+class Slice(Recorder):
     """What one task does for a run."""
 
     def __init__(self, worker: Worker, claim: Claim, agent: Agent) -> None:
-        self.worker, self.claim, self.agent = worker, claim, agent
-        self.run_id: UUID = claim.run_id
+        super().__init__(worker, claim, agent)
         self.inbox: SimpleQueue[Any] = SimpleQueue()
         self.baton = Baton()
         self.flying: dict[int, Flight] = {}
-        self.pending: list[Draft] = []  # applied to the state, not committed yet
-        self.number = 0
-        self.seen = 0
-        self.parked: Park | None = None
         self.began = time.monotonic()
         self.first_step = 0
-        self.progressed = False
         self.absent: set[int] = set()  # steps that a probe did not find: they may be sent
-        self.state: RunState
-        self.driver: Driver
 
     # -- the loop ---------------------------------------------------------------------------------------------------
 
     def drive(self) -> Park | None:
         """Returns how the run was let go; None if it was lost."""
-        try:
-            with self.baton.held:
+        with self.baton.held:
+            try:
                 self.open()
                 while self.parked is None:
                     self.turn()
-            return self.parked
-        except Lost:
-            self.leave()
-            return None
-        finally:
-            self.baton.over = True
+                return self.parked
+            except Lost:
+                self.leave()
+                return None
+            except Exception:
+                self.leave()
+                raise
+            finally:
+                self.baton.over = True
 
     def open(self) -> None:
         """Read, note a take-over, and decide again what is recorded, before any effect."""
@@ -170,6 +156,12 @@ class Slice:
         else:
             self.let_go(self.park_for(acts))
 
+    def rest(self) -> Park | None:
+        """How the run is let go, if nothing is left to do but wait."""
+        acts = self.acts()
+        waits = bool(acts) and all(isinstance(act, (WaitUntil, AwaitPerson)) for act in acts.values())
+        return self.park_for(acts) if waits and not self.flying else None
+
     def carry_out(self, ready: Mapping[int, Act]) -> None:
         written: list[Draft] = []
         for step, act in ready.items():
@@ -229,10 +221,10 @@ class Slice:
         first = self.state.next_step
         now = datetime.fromtimestamp(self.worker.session.now(), UTC)
         made += drafts.steps(self.agent, self.run_id, first, moves, now)
-        waits = not any(
-            draft.kind == Kind.TOOL_CALL and draft.body["gate"] in (None, "siblings", "invalid") for draft in made
-        )
-        if not self.commit(made, parks=waits) or self.parked is not None:
+        for draft in made:
+            self.add(draft)
+        sends = any(draft.kind == Kind.TOOL_CALL and draft.body["gate"] is None for draft in made)
+        if not self.commit(park=None if sends else self.rest()) or self.parked is not None:
             return
         for step in range(first, first + len(moves)):
             slot = self.state.slots[step]
@@ -321,7 +313,7 @@ class Slice:
             else:  # it answered in the very moment in which it was given up
                 flight.ended(how)
         if self.pending and (self.flying or STEERED in happened):
-            self.commit([])
+            self.commit()
         elif STEERED in happened:
             self.read()
         if self.state.cancel is not None:
@@ -358,113 +350,3 @@ class Slice:
         for item in drain(self.inbox):
             if isinstance(item, tuple):
                 item[0].ended(item[1])
-
-    # -- the journal ------------------------------------------------------------------------------------------------
-
-    def read(self) -> list[Entry]:
-        """The state anew, from the journal; the driver with it."""
-        entries = self.worker.read(self.run_id)
-        self.state = fold(self.run_id, entries)
-        self.driver = driver_for(self.agent, self.state)
-        self.seen = self.state.seq
-        return entries
-
-    def add(self, draft: Draft) -> None:
-        """Apply a draft to the state and keep it for the next append."""
-        draft, more = stored(self.worker, self.run_id, draft)
-        for each in (draft, *more):
-            self.pending.append(each)
-            self.apply(each)
-
-    def apply(self, draft: Draft) -> None:
-        """As it will read back. Seq and time are a guess until the append is answered."""
-        at = datetime.fromtimestamp(self.worker.session.now(), UTC)
-        body = self.worker.store.resolve(decode(encode(draft.body) if draft.data is None else draft.data))
-        entry = Entry(
-            self.run_id,
-            self.state.seq + 1,
-            draft.kind,
-            draft.v,
-            draft.step,
-            draft.settles,
-            self.claim.epoch,
-            draft.actor,
-            at,
-            body,
-        )
-        self.state.apply(entry)
-
-    def commit(self, made: Sequence[Draft], park: Park | None = None, parks: bool = False) -> bool:
-        """Append what is pending and `made`. True: written whole. False: the state was read anew, look again.
-
-        `park`: let the run go with it. `parks`: let it go if nothing is left to do but wait.
-        """
-        for draft in made:
-            self.add(draft)
-        if parks and not self.flying:
-            acts = self.acts()
-            if all(isinstance(act, (WaitUntil, AwaitPerson)) for act in acts.values()):
-                park = self.park_for(acts)
-        batch, self.pending = self.pending, []
-        if not batch:
-            return True
-        points = [POINTS[kind] for kind in dict.fromkeys(draft.kind for draft in batch) if kind in POINTS]
-        for point in points:
-            crash_point(f"before-{point}")
-        self.number += 1
-        then = park.as_then() if park else None
-        append = Append(self.run_id, self.claim.epoch, self.number, self.seen, batch, then)
-        answer = self.worker.committer.append(append)
-        for point in points:
-            crash_point(f"after-{point}")
-        match answer.verdict:
-            case "written" | "already":
-                assert answer.first_seq and answer.last_seq and answer.recorded_at
-                self.progressed |= any(d.settles is not None or d.actor == MODEL_ACTOR for d in batch)
-                self.worker.touched(self)
-                return self.written(answer.first_seq, answer.last_seq, answer.recorded_at, park)
-            case "refused":
-                self.read()
-                return False
-            case "settled":
-                self.keep_unsettled(batch)
-                return False
-            case _:
-                self.pending = batch
-                raise Lost
-
-    def written(self, first: int, last: int, at: datetime, park: Park | None) -> bool:
-        if first == self.seen + 1:
-            self.state.times[first - 1 :] = [at] * (last - first + 1)
-            self.seen = self.state.committed_seq = last
-            self.parked = park
-            return True
-        before = self.seen
-        entries = self.read()
-        if not any(entry.kind in STEERING for entry in entries[before : first - 1]):
-            self.parked = park
-        return True
-
-    def keep_unsettled(self, batch: Sequence[Draft]) -> None:
-        """Somebody settled one of these outcomes: ours of that step is evidence, the others are sent again."""
-        self.read()
-        for draft in batch:
-            if draft.settles is not None and not draft.decision:
-                slot = self.state.slots[draft.settles]
-                if slot.settled:
-                    self.worker.keep_evidence(self.run_id, self.claim.epoch, draft)
-                else:
-                    self.add(draft)
-
-    def let_go(self, park: Park) -> None:
-        """At a checkpoint: with the pending outcomes, or with a word to the database alone."""
-        if self.pending:
-            self.commit([], park)
-            return
-        crash_point("before-let-go")
-        if self.worker.let_go(self.run_id, self.claim.epoch, self.seen, park):
-            self.parked = park
-            return
-        if self.worker.epoch_of(self.run_id) != self.claim.epoch:
-            raise Lost
-        self.read()

@@ -27,6 +27,7 @@ from runs.claims import Claim, Lost, claim
 from runs.engine import STEERED, Slice
 from runs.outcomes import describe
 from runs.projections import LetGo, Park, let_go
+from runs.recorder import Recorder
 from runs.sessions import Session, SessionEnded, open_connections
 from runs.state import RunState, Slot
 
@@ -158,7 +159,7 @@ class Worker:
         if following is not None:
             self.send(*following)
 
-    def touched(self, piece: Slice) -> None:
+    def touched(self, piece: Recorder) -> None:
         """An append was written: watchers hear of it, and a run that made progress is no suspect any more."""
         self.notifier.touch(piece.run_id)
         if self._counted == piece.run_id and piece.progressed:

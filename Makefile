@@ -3,6 +3,7 @@
 .PHONY: help up test check bench
 py := .venv/bin/python
 export PYTHON
+unexport PYTHONDONTWRITEBYTECODE  # processes start a second sooner when their modules are compiled
 
 help:  ## this list
 	@grep -E '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/make \1\t\2/' | expand -t 14

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 MODEL_RETRY = Retry()
 MODEL_STEP = 0
+SCALARS = (str, int, float, bool, type(None))
 
 
 class TimedOut(Exception):
@@ -64,14 +66,14 @@ class Flight:
         if self.probing:
             crash_point("before-probe")
             assert self.tool.probe is not None
-            found = finish(self.tool.probe(self.ctx, **self.slot.args))
+            found = finish(self.tool.probe(self.ctx, **own_args(self.slot)))
             crash_point("after-probe")
             return found
         if not self.worker.session.alive:
             raise LeaseLapsed
         crash_point("before-effect")
         assert self.ctx is not None
-        result = finish(self.tool(self.ctx, **self.slot.args))
+        result = finish(self.tool(self.ctx, **own_args(self.slot)))
         crash_point("after-effect")
         return result
 
@@ -82,6 +84,12 @@ class Flight:
         if self.slot is not None and not self.probing:
             self.worker.keep_evidence(self.run_id, self.epoch, outcome_of(self, how, 0.0))
         return None
+
+
+def own_args(slot: Slot) -> dict[str, Any]:
+    """A tool may change what it is given; the run's state must not change with it."""
+    nested = any(type(value) not in SCALARS for value in slot.args.values())
+    return deepcopy(slot.args) if nested else slot.args
 
 
 class LeaseLapsed(BaseException):

@@ -13,6 +13,7 @@ from runs.dispatch import dispatch
 
 
 class Command(BaseCommand):
+    requires_system_checks = ()
     help = "End sessions whose lease ran out, and re-queue what nobody drives, until SIGTERM."
 
     def handle(self, *args: Any, **options: Any) -> None:

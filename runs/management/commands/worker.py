@@ -19,6 +19,7 @@ from runs.worker import Worker
 
 
 class Command(BaseCommand):
+    requires_system_checks = ()
     help = "Execute agents' steps until SIGTERM; then finish open calls, let the runs go, and leave."
 
     def add_arguments(self, parser: CommandParser) -> None:

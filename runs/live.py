@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
@@ -30,6 +31,7 @@ from runs.views import run_filter, whole
 LASTS = 300.0  # a stream ends by itself, so that deploys and changed permissions take effect
 LOOKS = 5.0  # a lease lapses without a message: look at the row again this often
 PINGS = 15.0
+MOST_ROWS = 100
 SETTLES = 0.2  # what comes in a burst is drawn once
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
@@ -126,18 +128,18 @@ class RunPicture:
 
 
 class ListPicture:
-    """What one browser has of the list. Rows change in place; new runs are announced and never jump in."""
+    """What one browser has of the list. Rows change in place; new runs are announced and never jump in.
+
+    The address names the rows on the page. The first picture has them all: any may have changed meanwhile.
+    """
 
     def __init__(self, request: HttpRequest) -> None:
         self.request = request
-        self.rows: dict[UUID, tuple[Any, ...]] | None = None
+        self.rows: dict[UUID, tuple[Any, ...]] = dict.fromkeys(ids_in(request.GET.get("rows", "")), ())
         self.announced = False
 
     def draw(self) -> str:
         runs, _ = list_runs(**run_filter(self.request)[0])
-        if self.rows is None:
-            self.rows = {run.id: told(run) for run in runs}
-            return ""
         shown = Run.objects.select_related("release", "session").filter(pk__in=self.rows)
         changed = [run for run in shown if told(run) != self.rows[run.id]]
         self.rows |= {run.id: told(run) for run in changed}
@@ -148,6 +150,15 @@ class ListPicture:
             self.announced = True
             partials["#newer"] = render_to_string("runs/_newer.html", {"newer": True}, self.request)
         return event(partials) if partials else ""
+
+
+def ids_in(text: str) -> list[UUID]:
+    """The run ids in a comma-separated list; what is none is left out."""
+    found = []
+    for word in text.split(",")[:MOST_ROWS]:
+        with suppress(ValueError):
+            found.append(UUID(word))
+    return found
 
 
 def told(run: Run) -> tuple[Any, ...]:

@@ -40,6 +40,7 @@ def list_page(request: HttpRequest) -> HttpResponseBase:
     wanted, asked = run_filter(request)
     runs, cursor = list_runs(**wanted)
     context = {"section": "runs", "runs": runs, "cursor": cursor, "asked": asked, "facets": facets(wanted["status"])}
+    context["rows"] = ",".join(run.id.hex for run in runs)
     return render(request, "runs/list.html", context)
 
 

@@ -12,6 +12,7 @@ CLAIM = """
 SELECT verdict, epoch, last_seq, taken_from, crashes, extract(epoch FROM taken_over_at)::float8
 FROM runs_claim_v1(%s, %s, %s)
 """
+TAKES_TURNS = 2  # crashes in a row after which a process drives such runs one at a time; also in claim_v1.sql
 CRASH_LIMIT = 3
 
 

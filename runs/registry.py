@@ -51,7 +51,7 @@ def announce() -> list[Release]:
 
 def release_for(agent: str, version: str | None) -> Release:
     """The release that a new run of this agent is pinned to: this version, or the newest announced."""
-    known = Release.objects.filter(agent=agent).order_by("-created_at", "-id")
+    known = Release.objects.filter(agent=agent).defer("content").order_by("-created_at", "-id")
     if version is not None:
         wanted = version.removeprefix(f"{agent}@")
         chosen = known.filter(version=wanted).first() or known.filter(id=version).first()

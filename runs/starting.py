@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import json
 from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
+from django.db import connection, transaction
 
-from journal.append import append_person, create_head, new_run_id
-from journal.encoding import canonical, decode, encode, problems
-from journal.entries import Draft, Kind
+from journal.append import new_run_id
+from journal.encoding import canonical, encode, problems
+from journal.entries import Draft, Kind, seal
 from journal.payloads import payload_store
 from runs.dispatch import dispatch
 from runs.errors import BadInput, RequestKeyTaken
-from runs.models import Release, Run
+from runs.models import Release, Run, Status
 from runs.registry import agents, release_for
 
 LONGEST_KEY = 200
+START = "SELECT id, created_at FROM runs_start_v1(%s, %s, %s, %s::jsonb, %s, %s, %s, %s, %s, %s)"
 
 
 def start(
@@ -54,57 +56,50 @@ def start_run(
     check(input, request_key, labels)
     chosen = release_for(agent, release)
     asked = {"input": input, "release": release, "labels": dict(labels or {})}
-    digest = hashlib.sha256(canonical(asked)).digest()
-    if request_key is not None and (known := started_under(agent, request_key, digest)) is not None:
-        return known, False
-    try:
-        with transaction.atomic():
-            run = write_start(chosen, input, actor, request_key, digest, dict(labels or {}))
-    except IntegrityError:
-        if request_key is None:
-            raise
-        known = started_under(agent, request_key, digest)
-        if known is None:
-            raise
-        return known, False
+    digest = hashlib.sha256(canonical(asked)).digest() if request_key is not None else None
+    run = write_start(chosen, input, actor, request_key, digest, dict(labels or {}))
+    if run is None:
+        assert request_key is not None
+        return started_under(agent, request_key, digest), False
+    transaction.on_commit(functools.partial(dispatch, run.id, chosen.id))
     return run, True
 
 
-def started_under(agent: str, request_key: str, digest: bytes) -> Run | None:
-    run = Run.objects.select_related("release").filter(agent=agent, request_key=request_key).first()
-    if run is not None and bytes(run.request_digest or b"") != digest:
+def started_under(agent: str, request_key: str, digest: bytes | None) -> Run:
+    """The run that has this request key. Raises RequestKeyTaken if it was started with other content."""
+    run = Run.objects.select_related("release").get(agent=agent, request_key=request_key)
+    if bytes(run.request_digest or b"") != digest:
         raise RequestKeyTaken(str(run.id))
     return run
 
 
 def write_start(
-    release: Release, input: Any, actor: str, request_key: str | None, digest: bytes, labels: dict[str, str]
-) -> Run:
-    run_id = new_run_id()
+    release: Release, input: Any, actor: str, request_key: str | None, digest: bytes | None, labels: dict[str, str]
+) -> Run | None:
+    """One statement. None: the request key is taken."""
     own = agents().get(release.id)
-    body = {
-        "agent": release.agent,
-        "input": decode(encode(input)),
-        "release": release.id,
-        "code": own.code_digest if own else "",
-    }
+    code = own.code_digest if own else ""
+    body: dict[str, Any] = {"agent": release.agent, "input": input, "release": release.id, "code": code}
     if labels:
         body["labels"] = labels
-    body = payload_store().offload(run_id, body)
-    create_head(run_id)
-    append_person(run_id, [Draft(Kind.START, body)], request_id=None, actor=actor)
-    run = Run.objects.create(
-        id=run_id,
-        agent=release.agent,
-        release=release,
-        labels=labels,
-        request_key=request_key,
-        request_digest=digest,
-        as_of_seq=1,
-    )
-    transaction.on_commit(functools.partial(dispatch, run_id, release.id))
-    run.refresh_from_db()
-    return run
+    run_id: UUID | None = None
+    if len(encode(body)) > payload_store().limit:
+        run_id = new_run_id()
+        body = payload_store().offload(run_id, body)
+    ((salt, payload, data),) = seal([Draft(Kind.START, body)])
+    with connection.cursor() as cursor:
+        cursor.execute(
+            START,
+            [run_id, release.agent, release.id, json.dumps(labels), request_key, digest, actor, salt, payload, data],
+        )
+        row = cursor.fetchone()
+    if row is None:
+        return None
+    return Run(
+        id=row[0], agent=release.agent, release=release, status=Status.QUEUED, since=row[1], created_at=row[1],
+        labels=labels, request_key=request_key, request_digest=digest, epoch=0, as_of_seq=1,
+        crashes=0, crash_seq=0, dispatches=0,
+    )  # fmt: skip
 
 
 def check(input: Any, request_key: str | None, labels: Mapping[str, str] | None) -> None:

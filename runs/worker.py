@@ -23,7 +23,7 @@ from journal.read import read_entries
 from runs import drafts, evidence
 from runs.agents import Agent
 from runs.calls import CallPool
-from runs.claims import Claim, Lost, claim
+from runs.claims import TAKES_TURNS, Claim, Lost, claim
 from runs.engine import STEERED, Slice
 from runs.outcomes import describe
 from runs.projections import LetGo, Park, let_go
@@ -133,7 +133,7 @@ class Worker:
         except psycopg.errors.LockNotAvailable:
             return None  # a person holds the head; the sweep sends another message
         if isinstance(answer, Claim):
-            if not answer.crashes:
+            if answer.crashes < TAKES_TURNS:
                 self._uncount(run_id)
             return answer
         if answer == "counted":
@@ -143,7 +143,7 @@ class Worker:
         return None
 
     def _wait_turn(self, run_id: UUID, release_id: str) -> None:
-        """At most one run with a crash to its name at a time, so that it alone is blamed if the process dies again."""
+        """At most one run that died twice in a row at a time, so that it alone is blamed if the process dies again."""
         with self._lock:
             if self._counted is not None:
                 self._counted_waiting.append((run_id, release_id))

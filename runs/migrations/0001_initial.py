@@ -279,6 +279,7 @@ class Migration(migrations.Migration):
         ),
         migrations.RunSQL("ALTER TABLE runs_run SET (fillfactor = 80)", migrations.RunSQL.noop),
         migrations.RunSQL(SHORT_IDS, "DROP INDEX runs_run_short_id"),
+        migrations.RunSQL((_SQL / "start_v1.sql").read_text(), "DROP FUNCTION runs_start_v1"),
         migrations.RunSQL((_SQL / "claim_v1.sql").read_text(), "DROP FUNCTION runs_claim_v1"),
         migrations.RunSQL((_SQL / "let_go_v1.sql").read_text(), "DROP FUNCTION runs_let_go_v1"),
     ]

@@ -4,7 +4,8 @@
 -- whose answer was lost; the process asks only for runs that it does not drive). Expiry is never judged here.
 --
 -- A crash is counted when the last session neither let the run go nor was draining; progress (a settling OBS, a model's
--- PLAN) since the last count starts it anew. With `may_count` false a run with a count is left for later.
+-- PLAN) since the last count starts it anew. With `may_count` false a run that takes turns is left for later: after its
+-- second crash in a row a run is driven one at a time in a process, so that it alone is blamed for a third.
 -- Verdicts: claimed, held (a live session has it, or it is not due), counted, ended, no session.
 CREATE FUNCTION runs_claim_v1(me uuid, the_run uuid, may_count boolean)
 RETURNS TABLE (verdict text, epoch bigint, last_seq bigint, taken_from uuid, crashes int, taken_over_at timestamptz)
@@ -36,7 +37,7 @@ BEGIN
         WHEN holder.id IS NOT NULL THEN 'held'
         WHEN row.status NOT IN ('queued', 'running', 'waiting_for_version')
              AND (row.wake_at IS NULL OR row.wake_at > clock_timestamp()) THEN 'held' END;
-    IF refusal IS NULL AND count_now > 0 AND NOT may_count THEN
+    IF refusal IS NULL AND count_now > 1 AND NOT may_count THEN
         refusal := 'counted';
     END IF;
     IF refusal IS NOT NULL THEN

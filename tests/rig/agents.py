@@ -6,9 +6,8 @@ One flow an effect class, named after it, makes a single call; the others show o
 from collections.abc import Callable, Generator
 from typing import Any
 
-from runs.sdk.models import FunctionModel
-
 from runs.sdk import Agent, Call, CallFailed, Finish, RunView, Sleep, Tool, flow
+from runs.sdk.models import FunctionModel
 from tests.rig import tools, wire
 from tests.rig.values import VALUES
 

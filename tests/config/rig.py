@@ -47,7 +47,7 @@ class Up:
     def __init__(self, data: Path, *words: str, variables: Mapping[str, str] | None = None) -> None:
         self.data = data
         self.output = data.with_suffix(".out")
-        with open(self.output, "ab") as out:
+        with open(self.output, "wb") as out:
             words = ("up", "--data", str(data), "--port", "0", *words)
             self.process = subprocess.Popen(**command(*words, variables=variables), stdout=out, stderr=out)
 

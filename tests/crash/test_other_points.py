@@ -110,13 +110,14 @@ def test_whoever_starts_a_run_killed_after_the_commit(fleet: Fleet, ledger: Ledg
 @pytest.mark.slow
 @pytest.mark.parametrize("point", ["before-dispatch", "after-dispatch"])
 def test_killed_while_sending_the_run_that_waited_its_turn(fleet: Fleet, ledger: Ledger, point: str) -> None:
-    """After a crash its runs are driven one at a time: the end of the first sends the next."""
+    """After two crashes in a row runs are driven one at a time: the end of the first sends the next."""
     ledger.fault("refund", "delay", seconds=1.0, times=1)
     first = fleet.worker(crash="before-effect:2")
     runs = [start("keyed-probe", {}), start("keyed-probe", {})]
     fleet.bury(first)
-    ledger.fault("status", "delay", seconds=1.0, times=2)
+    ledger.fault("status", "delay", seconds=1.0, times=4)
     fleet.sweeper()
+    fleet.bury(fleet.worker(crash="before-probe:2"))
     fleet.bury(fleet.worker(crash=point))
     fleet.worker()
     for run_id in runs:

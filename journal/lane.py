@@ -23,7 +23,9 @@ _OF_ENTRIES = {
     "of": "int4", "decision": "bool", "kind": "text", "v": "int4", "step": "int4", "settles": "int4", "actor": "text",
     "salt": "bytea", "digest": "bytea", "body": "bytea",
 }  # fmt: skip
-APPEND = f"SELECT * FROM journal_append_v1({', '.join(f'%({name})b' for name in (*_OF_APPENDS, *_OF_ENTRIES))})"
+_GIVEN = ", ".join(f"%({name})b" for name in (*_OF_APPENDS, *_OF_ENTRIES))
+APPEND = f"SELECT * FROM journal_append_v1({_GIVEN})"
+APPEND_ONE = f"SELECT * FROM journal_append_one_v1({_GIVEN})"
 HOLD = "SELECT 1 FROM journal_head WHERE run_id = %(run)b FOR NO KEY UPDATE"
 
 # A plan made while journal_head is small scans it, and a generic plan keeps that for ever: scans by index only.
@@ -161,9 +163,10 @@ class Lane:
 
     def _call(self, conn: psycopg.Connection[Any], batch: Sequence[Ticket], hold: UUID | None) -> list[Answer]:
         given = _columns(batch)
+        append = APPEND_ONE if len(batch) == 1 else APPEND
         projects = self.projection is not None and any(t.append.then is not None for t in batch)
         if hold is None and not projects:
-            return [Answer(*row) for row in conn.execute(APPEND, given, prepare=True, binary=True)]
+            return [Answer(*row) for row in conn.execute(append, given, prepare=True, binary=True)]
         then = self.projection.arguments([t.append for t in batch]) if self.projection and projects else {}
         # One round trip. conn.transaction() would add two, and the pipeline's implicit COMMIT breaks the connection
         # when it fails.
@@ -171,7 +174,7 @@ class Lane:
             conn.execute("BEGIN", prepare=True)
             if hold is not None:
                 conn.execute(HOLD, {"run": hold}, prepare=True)
-            answers = conn.execute(APPEND, given, prepare=True, binary=True)
+            answers = conn.execute(append, given, prepare=True, binary=True)
             if self.projection and projects:
                 conn.execute(self.projection.sql, then, prepare=True)
             conn.execute("COMMIT", prepare=True)

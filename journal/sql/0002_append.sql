@@ -108,6 +108,58 @@ BEGIN
     RETURN QUERY SELECT * FROM unnest(answers);
 END $fn$;
 
+-- The same for a batch of one, in plain statements: half of the server's time (0.3 of 0.6 ms, measured). It knows only the
+-- common answers; whatever else there is to say (busy, refused, settled), the statement above says.
+CREATE FUNCTION journal_append_one_v1(
+    runs uuid[], epochs bigint[], numbers bigint[], seens bigint[],
+    e_of int[], e_decision boolean[], e_kind text[], e_v int[], e_step int[], e_settles int[], e_actor text[],
+    e_salt bytea[], e_digest bytea[], e_body bytea[]
+) RETURNS SETOF journal_answer LANGUAGE plpgsql AS $fn$
+#variable_conflict use_column
+DECLARE
+    head     journal_head;
+    common   boolean := false;
+    at       timestamptz;
+    digests  bytea[];
+    new_link bytea;
+    new_seq  bigint;
+BEGIN
+    BEGIN
+        SELECT * INTO head FROM journal_head WHERE run_id = runs[1] FOR NO KEY UPDATE SKIP LOCKED;
+        IF FOUND AND head.epoch = epochs[1] AND numbers[1] > head.last_append_no
+           AND (head.last_steering_seq <= seens[1] OR NOT true = ANY (e_decision)) THEN
+            common := true;
+            at := greatest(clock_timestamp(), head.last_recorded_at);
+            new_seq := head.last_seq + cardinality(e_kind);
+            digests := ARRAY(SELECT journal_entry_digest(e.kind, e.v, nullif(e.step, 0), nullif(e.settles, 0), head.epoch,
+                                                         e.actor, e.digest)
+                             FROM unnest(e_kind, e_v, e_step, e_settles, e_actor, e_digest) WITH ORDINALITY
+                                  AS e (kind, v, step, settles, actor, digest, n) ORDER BY n);
+            new_link := sha256(head.last_hash || uuid_send(head.run_id) || int8send(head.last_seq + 1) || journal_us(at)
+                               || (SELECT string_agg(d, ''::bytea ORDER BY n) FROM unnest(digests) WITH ORDINALITY AS t (d, n)));
+            INSERT INTO journal_entry (run_id, seq, epoch, recorded_at, v, step, settles, kind, actor, salt, spot, link, body)
+                SELECT head.run_id, head.last_seq + n, head.epoch, at, v, nullif(step, 0), nullif(settles, 0), kind, actor, salt,
+                       substring(digests[n] FOR 4), CASE WHEN n = cardinality(e_kind) THEN new_link END, body
+                FROM unnest(e_kind, e_v, e_step, e_settles, e_actor, e_salt, e_body) WITH ORDINALITY
+                     AS e (kind, v, step, settles, actor, salt, body, n);
+            UPDATE journal_head SET last_seq = new_seq, last_hash = new_link, last_recorded_at = at,
+                   last_steering_seq = coalesce((SELECT head.last_seq + max(n) FROM unnest(e_kind) WITH ORDINALITY AS k (kind, n)
+                                                 WHERE journal_is_steering(kind)), last_steering_seq),
+                   last_append_no = numbers[1], append_first_seq = head.last_seq + 1, append_last_seq = new_seq, append_at = at,
+                   append_refused = false
+                WHERE run_id = head.run_id;
+        END IF;
+    EXCEPTION WHEN unique_violation THEN
+        common := false;
+    END;
+    IF common THEN
+        RETURN QUERY SELECT head.run_id, 'written', head.last_seq + 1, new_seq, at;
+    ELSE
+        RETURN QUERY SELECT * FROM journal_append_v1(runs, epochs, numbers, seens, e_of, e_decision, e_kind, e_v, e_step,
+                                                     e_settles, e_actor, e_salt, e_digest, e_body);
+    END IF;
+END $fn$;
+
 -- A person's append: waits for the head (lock_timeout of the caller), carries the head's epoch, leaves append_no alone.
 -- The caller's transaction takes the head here or before, then touches the run row, then commits.
 CREATE FUNCTION journal_append_person_v1(

@@ -11,6 +11,8 @@ from runs.agents import Agent
 from runs.errors import UnknownAgent, UnknownRelease
 from runs.models import Release
 
+_announced: dict[str, Release] = {}  # what this process knows to be recorded; a release is never removed
+
 
 class AgentsUnusable(Exception):
     """An agent module cannot be used."""
@@ -45,8 +47,8 @@ def announce() -> list[Release]:
                 f"{other} is known with other content (release {other.id[:12]}): give the changed agent a new version"
             )
         content = {"agent": agent.name, "version": agent.version, "content": agent.content}
-        Release.objects.get_or_create(id=release_id, defaults=content)
-    return list(Release.objects.filter(id__in=agents()))
+        _announced[release_id], _ = Release.objects.get_or_create(id=release_id, defaults=content)
+    return [_announced[release_id] for release_id in agents()]
 
 
 def release_for(agent: str, version: str | None) -> Release:
@@ -60,12 +62,9 @@ def release_for(agent: str, version: str | None) -> Release:
         return chosen
     own = next((a for a in agents().values() if a.name == agent), None)
     if own is not None:
-        announced = known.filter(id=own.release_id).first()
-        if announced is None:
+        if own.release_id not in _announced:
             announce()
-            announced = known.filter(id=own.release_id).first()
-        if announced is not None:
-            return announced
+        return _announced[own.release_id]
     newest = known.first()
     if newest is None:
         names = Release.objects.order_by("agent").values_list("agent", flat=True).distinct()

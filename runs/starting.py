@@ -5,10 +5,12 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+import psycopg
 from django.db import connection, transaction
 
 from journal.append import new_run_id
@@ -18,7 +20,7 @@ from journal.payloads import payload_store
 from runs.dispatch import dispatch
 from runs.errors import BadInput, RequestKeyTaken
 from runs.models import Release, Run, Status
-from runs.registry import agents, release_for
+from runs.registry import agents, announce, release_for
 
 LONGEST_KEY = 200
 START = "SELECT id, created_at FROM runs_start_v1(%s, %s, %s, %s::jsonb, %s, %s, %s, %s, %s, %s)"
@@ -87,12 +89,11 @@ def write_start(
         run_id = new_run_id()
         body = payload_store().offload(run_id, body)
     ((salt, payload, data),) = seal([Draft(Kind.START, body)])
-    with connection.cursor() as cursor:
-        cursor.execute(
-            START,
-            [run_id, release.agent, release.id, json.dumps(labels), request_key, digest, actor, salt, payload, data],
-        )
-        row = cursor.fetchone()
+    given = [run_id, release.agent, release.id, json.dumps(labels), request_key, digest, actor, salt, payload, data]
+    row = ask(given)
+    if row is not None and row[0] is None:  # known to this process, but not to this database
+        announce()
+        row = ask(given)
     if row is None:
         return None
     return Run(
@@ -100,6 +101,12 @@ def write_start(
         labels=labels, request_key=request_key, request_digest=digest, epoch=0, as_of_seq=1,
         crashes=0, crash_seq=0, dispatches=0,
     )  # fmt: skip
+
+
+def ask(given: Sequence[Any]) -> tuple[UUID, datetime] | None:
+    connection.ensure_connection()
+    with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:  # Django's does not prepare
+        return cursor.execute(START, given, prepare=True).fetchone()
 
 
 def check(input: Any, request_key: str | None, labels: Mapping[str, str] | None) -> None:

@@ -205,6 +205,21 @@ BEGIN
     RETURN (the_run, 'written', head.last_seq + 1, new_seq, at)::journal_answer;
 END $fn$;
 
+-- A new journal: its head and its first entry, under epoch 0. unique_violation if there is one already.
+CREATE FUNCTION journal_begin_v1(the_run uuid, the_kind text, the_v int, the_actor text, e_salt bytea, e_digest bytea, e_body bytea)
+RETURNS timestamptz LANGUAGE plpgsql AS $fn$
+DECLARE
+    at       timestamptz := clock_timestamp();
+    digest   bytea := journal_entry_digest(the_kind, the_v, NULL, NULL, 0, the_actor, e_digest);
+    new_link bytea := sha256(decode(repeat('00', 32), 'hex') || uuid_send(the_run) || int8send(1) || journal_us(at) || digest);
+BEGIN
+    INSERT INTO journal_head (run_id, last_seq, last_recorded_at, last_steering_seq, last_hash)
+    VALUES (the_run, 1, at, CASE WHEN journal_is_steering(the_kind) THEN 1 ELSE 0 END, new_link);
+    INSERT INTO journal_entry (run_id, seq, epoch, recorded_at, v, kind, actor, salt, spot, link, body)
+    VALUES (the_run, 1, 0, at, the_v, the_kind, the_actor, e_salt, substring(digest FOR 4), new_link, e_body);
+    RETURN at;
+END $fn$;
+
 -- A new epoch fences all that carry an older one; append numbers start anew. The caller holds the heads (claims), or takes
 -- them here in order (a person's DONE).
 CREATE FUNCTION journal_raise_epochs_v1(runs uuid[]) RETURNS TABLE (run_id uuid, epoch bigint, last_seq bigint)

@@ -1,5 +1,6 @@
 -- Start a run: its row, its journal's head and START, in one statement. A request key that is taken gives no row back:
--- a start under the same key that is still open is waited for, so that the caller then finds that run.
+-- a start under the same key that is still open is waited for, so that the caller then finds that run. A release that is
+-- not recorded gives a row of NULLs.
 CREATE FUNCTION runs_start_v1(
     given_id uuid, the_agent text, the_release text, the_labels jsonb, the_key text, the_key_digest bytea,
     the_actor text, e_salt bytea, e_digest bytea, e_body bytea
@@ -9,14 +10,16 @@ DECLARE
     the_id  uuid := coalesce(given_id, holdfast_uuid7());
     created timestamptz;
 BEGIN
+    IF NOT EXISTS (SELECT FROM runs_release WHERE id = the_release) THEN
+        RETURN QUERY SELECT NULL::uuid, NULL::timestamptz;
+        RETURN;
+    END IF;
     INSERT INTO runs_run (id, agent, release_id, labels, request_key, request_digest, reason, intents, as_of_seq)
     VALUES (the_id, the_agent, the_release, the_labels, the_key, the_key_digest, '', '[]', 1)
     ON CONFLICT (agent, request_key) DO NOTHING RETURNING created_at INTO created;
     IF created IS NULL THEN
         RETURN;
     END IF;
-    INSERT INTO journal_head (run_id) VALUES (the_id);
-    PERFORM journal_append_person_v1(the_id, NULL, ARRAY['START'], ARRAY[1], ARRAY[0], ARRAY[0], ARRAY[the_actor],
-                                     ARRAY[e_salt], ARRAY[e_digest], ARRAY[e_body]);
+    PERFORM journal_begin_v1(the_id, 'START', 1, the_actor, e_salt, e_digest, e_body);
     RETURN QUERY SELECT the_id, created;
 END $fn$;

@@ -17,6 +17,12 @@ import psycopg
 from django.conf import settings
 
 CHANNEL = "holdfast_feed"
+# Whoever listens holds this lock, shared, for as long: a NOTIFY is a commit, and where nobody listens it is spared.
+_LISTENS = 0x686F6C64  # "hold"
+LISTEN = f"SELECT pg_advisory_lock_shared({_LISTENS}); LISTEN {CHANNEL}"
+NOTIFY = f"""SELECT pg_notify(%s, %s) WHERE EXISTS (
+    SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = {_LISTENS} AND granted
+       AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))"""
 _PERIOD = 0.1  # seconds between two messages of a process
 _IDS = 200  # a message: NOTIFY takes at most 8000 bytes
 _LONGEST_PAUSE = 5.0  # seconds between two tries to connect
@@ -90,7 +96,7 @@ class Notifier:
 def _tell(conn: psycopg.Connection[Any], ids: Iterable[UUID]) -> None:
     texts = [str(run_id) for run_id in ids]
     for n in range(0, len(texts), _IDS):
-        conn.execute("SELECT pg_notify(%s, %s)", (CHANNEL, ",".join(texts[n : n + _IDS])))
+        conn.execute(NOTIFY, (CHANNEL, ",".join(texts[n : n + _IDS])))
 
 
 type Changes = set[UUID] | Literal["refresh"]
@@ -158,7 +164,7 @@ class Listener:
         while True:
             try:
                 async with await psycopg.AsyncConnection.connect(self._dsn, autocommit=True, connect_timeout=5) as conn:
-                    await conn.execute(f"LISTEN {CHANNEL}")
+                    await conn.execute(LISTEN)
                     pause = _PERIOD
                     self._refresh_all()  # messages before this moment were not heard
                     async for message in conn.notifies():

@@ -5,15 +5,13 @@ from uuid import UUID, uuid4
 
 import psycopg
 
-from journal.feed import CHANNEL, Listener, Notifier
+from journal.feed import CHANNEL, LISTEN, NOTIFY, Listener, Notifier
 from tests.journal.waiting import until
 
-KILL = (
-    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND datname = current_database()"
-)
+KILL = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%LISTEN %holdfast_feed' AND pid <> pg_backend_pid() AND datname = current_database()"
 NOTIFYING = """SELECT pid FROM pg_stat_activity
     WHERE query LIKE '%pg_notify%' AND datname = current_database() AND pid <> pg_backend_pid()"""
-LISTENING = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND datname = current_database()"
+LISTENING = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%LISTEN %holdfast_feed' AND pid <> pg_backend_pid() AND datname = current_database()"
 
 
 def heard(dsn: str, work: Callable[[Listener], Awaitable[Any]], **how: Any) -> Any:
@@ -23,7 +21,7 @@ def heard(dsn: str, work: Callable[[Listener], Awaitable[Any]], **how: Any) -> A
 def test_touched_runs_are_told_together_and_not_more_often_than_each_period(journal_dsn: str) -> None:
     notifier, ids = Notifier(journal_dsn, period=0.05), [uuid4() for _ in range(450)]
     with psycopg.connect(journal_dsn, autocommit=True) as conn:
-        conn.execute(f"LISTEN {CHANNEL}".encode())
+        conn.execute(LISTEN.encode())
         notifier.touch(ids[0])
         for run_id in ids * 3:
             notifier.touch(run_id)
@@ -41,7 +39,7 @@ def test_a_notifier_survives_its_connection(journal_dsn: str) -> None:
     with psycopg.connect(journal_dsn, autocommit=True) as conn:
         notifier.touch(uuid4())
         (pid,) = until(lambda: conn.execute(NOTIFYING).fetchone())
-        conn.execute(f"LISTEN {CHANNEL}".encode())
+        conn.execute(LISTEN.encode())
         conn.execute("SELECT pg_terminate_backend(%s, 5000)", (pid,))
         notifier.touch(one)
         assert str(one) in next(m.payload for m in conn.notifies(timeout=10, stop_after=1))
@@ -108,3 +106,13 @@ def test_all_streams_share_one_connection_that_ends_with_the_last(journal_dsn: s
             await asyncio.to_thread(until, lambda: conn.execute(LISTENING).fetchone() == (0,))
 
     heard(journal_dsn, work)
+
+
+def test_a_notify_is_spared_where_nobody_listens(journal_dsn: str) -> None:
+    """It would be a commit: the transaction gets an id only if it tells somebody."""
+    for listens in (False, True):
+        with psycopg.connect(journal_dsn, autocommit=True) as listening, psycopg.connect(journal_dsn) as telling:
+            if listens:
+                listening.execute(LISTEN.encode())
+            told = telling.execute(NOTIFY, (CHANNEL, str(uuid4()))).rowcount
+            assert told == (1 if listens else 0)

@@ -8,10 +8,12 @@ import psycopg
 from journal.feed import CHANNEL, LISTEN, NOTIFY, Listener, Notifier
 from tests.journal.waiting import until
 
-KILL = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%LISTEN %holdfast_feed' AND pid <> pg_backend_pid() AND datname = current_database()"
+LISTENERS = """FROM pg_stat_activity
+    WHERE query LIKE '%LISTEN %holdfast_feed' AND datname = current_database() AND pid <> pg_backend_pid()"""
+KILL = f"SELECT pg_terminate_backend(pid) {LISTENERS}"
 NOTIFYING = """SELECT pid FROM pg_stat_activity
     WHERE query LIKE '%pg_notify%' AND datname = current_database() AND pid <> pg_backend_pid()"""
-LISTENING = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%LISTEN %holdfast_feed' AND pid <> pg_backend_pid() AND datname = current_database()"
+LISTENING = f"SELECT count(*) {LISTENERS}"
 
 
 def heard(dsn: str, work: Callable[[Listener], Awaitable[Any]], **how: Any) -> Any:

@@ -10,11 +10,19 @@ def main() -> None:
         sys.exit(f"holdfast: Python 3.12-3.14 is needed, this is {sys.version.split()[0]}. `make up` finds one.")
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
-    from django.core.management import (
-        execute_from_command_line,
-    )
+    from django.core.exceptions import ImproperlyConfigured
+    from django.core.management import execute_from_command_line
+    from django.db import InterfaceError, OperationalError
 
-    execute_from_command_line(sys.argv)
+    try:
+        execute_from_command_line(sys.argv)
+    except ImproperlyConfigured as error:
+        sys.exit(f"holdfast: {error}")
+    except (OperationalError, InterfaceError) as error:
+        data = os.environ.get("HOLDFAST_DATA", "var")
+        where = "DATABASE_URL" if os.environ.get("DATABASE_URL") else f"HOLDFAST_DATA ({data})"
+        said = str(error).strip().splitlines()[0]
+        sys.exit(f"holdfast: the database does not answer; does it run, and is {where} right? {said}")
 
 
 if __name__ == "__main__":

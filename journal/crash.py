@@ -4,7 +4,12 @@ import os
 import signal
 from collections.abc import Callable
 
-# Tests in one process set this; it raises a BaseException to abandon the worker at that place.
+
+class Crashed(BaseException):
+    """Raised by a hook: the process is to be thought of as dead. Nothing may catch it to go on."""
+
+
+# Tests in one process set this; it raises Crashed to abandon the worker at that place.
 hook: Callable[[str], None] | None = None
 
 _name, _, _left = os.environ.get("HOLDFAST_CRASH", "").partition(":")

@@ -24,6 +24,7 @@ A_WORKER_MUST_ACT = ("probe", "never_happened")
 class ReconcileBody(Given):
     verdict: Literal["happened", "never_happened", "probe", "abort"]
     evidence: str = Field("", max_length=10_000, description="How you know. Every verdict needs it.")
+    attempt: int | None = Field(None, ge=1, description="The attempt you judged, as the intent shows it.")
     result: Any = Field(None, description="What the call returned, if it happened and you know.")
 
 
@@ -41,6 +42,7 @@ def reconcile(request: HttpRequest, ref: str, seq: Seq, given: ReconcileBody) ->
         verdict=given.verdict,
         evidence=given.evidence,
         result=given.result,
+        attempt=given.attempt,
         actor=actor_of(request),
     )
     return Answer(202 if given.verdict in A_WORKER_MUST_ACT else 200, answers.run_detail(run))

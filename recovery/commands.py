@@ -10,7 +10,7 @@ from django.db import connection
 from journal.encoding import problems
 from journal.entries import Draft, Kind
 from journal.read import read_entries
-from recovery.errors import AlreadyReconciled, CannotProbe, EvidenceMissing, NotInDoubt
+from recovery.errors import AlreadyReconciled, AttemptOutdated, CannotProbe, EvidenceMissing, NotInDoubt
 from runs.commands import Held, end_by_person, fresh, locked_run, wake
 from runs.errors import BadInput, VerdictUnknown
 from runs.models import Run
@@ -28,21 +28,24 @@ def reconcile_intent(
     evidence: str,
     actor: str,
     result: Any = None,
+    attempt: int | None = None,
     request_id: str | None = None,
 ) -> Run:
-    """Settle an intent in doubt.
+    """Settle an intent in doubt. `attempt` is the number of the send that was judged: no later one is meant.
 
     happened: its OBS is written with `result`. never_happened: it is executed under its own key, by a worker.
     probe: a worker asks the tool by key. abort: the run ends as cancelled and the question stays on record.
 
     Raises VerdictUnknown, EvidenceMissing, BadInput, RunEnded, IntentNotFound, AlreadyReconciled, NotInDoubt,
-    CannotProbe.
+    AttemptOutdated, CannotProbe.
     """
     if verdict not in VERDICTS:
         raise VerdictUnknown(f"{verdict!r}; there are {', '.join(VERDICTS)}.")
     said = (evidence or "").strip()[:LONGEST_EVIDENCE]
     if not said:
         raise EvidenceMissing
+    if result is not None and verdict != "happened":
+        raise BadInput("A result goes with the verdict happened only.")
     if lost := problems(result, "result"):
         raise BadInput(f"{lost[0]} is of a type that the journal cannot keep.")
     with locked_run(run_id, even_ended=True) as held:
@@ -50,6 +53,7 @@ def reconcile_intent(
         check_not_answered(held, slot)
         held.refuse_if_ended()
         check_in_doubt(held, slot)
+        check_attempt(slot, verdict, attempt)
         if verdict == "probe" and not probe_declared(held, slot):
             raise CannotProbe
         entries = [Draft(Kind.RECONCILE, {"verdict": verdict, "evidence": said}, step=slot.step)]
@@ -86,6 +90,14 @@ def check_in_doubt(held: Held, slot: Slot) -> None:
     if slot.in_doubt:
         raise NotInDoubt("A worker is waiting for its answer right now.")
     raise NotInDoubt
+
+
+def check_attempt(slot: Slot, verdict: str, attempt: int | None) -> None:
+    """What was looked up before the last send says nothing of that send: a second click would send once more."""
+    if attempt is not None and attempt != len(slot.attempts):
+        raise AttemptOutdated(attempt, len(slot.attempts))
+    if attempt is None and verdict == "never_happened" and slot.cleared_by is not None and slot.cleared_at is not None:
+        raise AlreadyReconciled(slot.cleared_by, "never_happened", slot.cleared_at)
 
 
 def probe_declared(held: Held, slot: Slot) -> bool:

@@ -29,6 +29,14 @@ class AlreadyReconciled(RecoveryError):
         self.actor, self.verdict, self.at = actor, verdict, at
 
 
+class AttemptOutdated(RecoveryError):
+    """It was sent again since you looked; look again."""
+
+    def __init__(self, judged: int, last: int) -> None:
+        super().__init__(f"You judged attempt {judged}, the last is {last}.")
+        self.judged, self.last = judged, last
+
+
 class EvidenceMissing(RecoveryError):
     """Say how you know: the evidence is written to the journal beside your name."""
 

@@ -21,6 +21,7 @@ class ReconcileForm(forms.Form):
         max_length=10_000, error_messages={"required": "Write how you know. It is kept in the journal with your name."}
     )
     result = forms.CharField(max_length=100_000, required=False)
+    attempt = forms.IntegerField(min_value=1, required=False)
 
     def clean_result(self) -> Any:
         """JSON as the tool returned it; nothing means that the result is not known."""

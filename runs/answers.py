@@ -149,6 +149,7 @@ def intent(view: IntentView) -> IntentOut:
         state=view.state,
         since=view.since,
         deadline=view.deadline,
+        attempt=view.attempt,
     )
 
 

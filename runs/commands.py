@@ -180,6 +180,8 @@ def decide_approval(*, run_id: UUID, seq: int, verdict: str, digest: str, note: 
     """
     if verdict not in VERDICTS:
         raise VerdictUnknown(f"{verdict!r}; there are {', '.join(VERDICTS)}.")
+    if verdict == "deny" and not (note or "").strip():
+        raise ReasonMissing
     with locked_run(run_id, even_ended=True) as held:
         slot = held.intent(seq)
         approval = slot.approval

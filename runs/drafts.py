@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import Any
 from uuid import UUID
 
@@ -11,6 +12,7 @@ from journal.entries import Draft, Kind
 from runs.agents import Agent
 from runs.digests import approval_digest, key_of
 from runs.moves import Call, Fail, Finish, Move, Sleep, as_record
+from runs.outcomes import describe
 from runs.state import MODEL_ACTOR
 
 SIBLINGS_AT_ONCE = 16
@@ -54,7 +56,13 @@ def intent(agent: Agent, run_id: UUID, step: int, call: Call, crowded: bool) -> 
     """TOOL_CALL, with the approval it asks for, or with the failure it is when it cannot be sent at all."""
     tool = agent.toolbox.get(call.tool)
     wrong = faults(agent, call)
-    gate = "invalid" if wrong else "approval" if tool and tool.needs_approval(call.args) else None
+    asks = False
+    if tool is not None and not wrong:
+        try:
+            asks = tool.needs_approval(deepcopy(call.args))
+        except Exception as error:
+            wrong = [f"whether it needs approval cannot be said: its predicate raised {describe(error)}"]
+    gate = "invalid" if wrong else "approval" if asks else None
     digest = approval_digest(tool, call.args, run_id, step) if tool else ""
     body: dict[str, Any] = {
         "tool": call.tool,

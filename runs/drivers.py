@@ -87,7 +87,7 @@ class DecideDriver:
     def _again(self, prefix: RunState) -> list[Move]:
         try:
             return self.decide(prefix)
-        except Exception as error:
+        except BaseException as error:
             return [Fail(f"the agent's code raised {describe(error)}")]
 
 
@@ -157,7 +157,7 @@ class FlowDriver:
             self.standing = [Finish(end.value)]
         except CallFailed as failed:
             self.standing = [Fail(str(failed))]
-        except Exception as error:
+        except BaseException as error:  # SystemExit and the like too: an agent's code ends its run, never the worker
             log.warning("run %s: a flow raised", state.run_id, exc_info=True)
             self.standing = [Fail(f"the agent's code raised {describe(error)}")]
 

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
+from journal.crash import Crashed
 from journal.entries import Draft, Kind
 from runs import drafts
 from runs.baton import Baton, carry_on, watch
@@ -77,7 +78,9 @@ class Slice(Recorder):
             except Lost:
                 self.leave()
                 return None
-            except Exception:
+            except Crashed:
+                raise
+            except BaseException:
                 self.leave()
                 raise
             finally:
@@ -195,7 +198,8 @@ class Slice(Recorder):
         wake = due[0].at if due else 0.0
         if people:
             return Park(people[0].status, "; ".join(act.why for act in people), wake, open_intents(self.state))
-        at = datetime.fromtimestamp(wake, UTC).strftime("%H:%M:%S UTC")
+        today = wake - self.worker.session.now() < 43_200
+        at = datetime.fromtimestamp(wake, UTC).strftime("%H:%M:%S UTC" if today else "%Y-%m-%d %H:%M:%S UTC")
         return Park("waiting", f"{due[0].why} at {at}", wake, open_intents(self.state))
 
     # -- decisions --------------------------------------------------------------------------------------------------
@@ -205,7 +209,9 @@ class Slice(Recorder):
             moves = self.driver.decide(self.state)
         except Diverged as error:
             return self.diverge(error)
-        except Exception as error:
+        except Crashed:
+            raise
+        except BaseException as error:  # SystemExit and the like too: an agent's code ends its run, never the worker
             log.warning("run %s: agent %s raised", self.run_id, self.agent.name, exc_info=True)
             return self.write([Fail(f"the agent's code raised {describe(error)}")])
         if isinstance(moves, ModelRequest):
@@ -323,7 +329,7 @@ class Slice(Recorder):
     def note_end(self, flight: Flight, how: Ended) -> None:
         if isinstance(how, Raised) and isinstance(how.error, LeaseLapsed):
             raise Lost
-        if isinstance(how, Raised) and not isinstance(how.error, (Exception, SystemExit, KeyboardInterrupt)):
+        if isinstance(how, Raised) and isinstance(how.error, Crashed):
             raise how.error
         now = self.worker.session.now()
         if flight.model is not None:

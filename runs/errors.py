@@ -50,6 +50,14 @@ class RunAmbiguous(RunsError):
         self.candidates = list(candidates)
 
 
+class JournalDamaged(RunsError):
+    """The journal of this run is damaged: an entry is missing. journal verify names every fault."""
+
+    def __init__(self, seq: int) -> None:
+        super().__init__(f"(entry {seq})")
+        self.seq = seq
+
+
 class RunEnded(RunsError):
     """The run has ended; its ending never changes."""
 

@@ -41,6 +41,9 @@ class Call:
             object.__setattr__(self, name, value)
 
 
+LONGEST_SLEEP = 10 * 366 * 86_400.0
+
+
 @dataclass(frozen=True, slots=True)
 class Sleep:
     """Wait without holding a worker, for some seconds or until a time (with a zone)."""
@@ -53,6 +56,8 @@ class Sleep:
     def __post_init__(self) -> None:
         if (self.seconds is None) == (self.until is None):
             raise ValueError("Sleep takes either seconds or until=")
+        if self.seconds is not None and not 0 <= self.seconds <= LONGEST_SLEEP:
+            raise ValueError("Sleep takes from 0 to ten years of seconds")
         if self.until is not None and self.until.tzinfo is None:
             raise ValueError("Sleep(until=) needs a datetime with a time zone")
 
@@ -77,6 +82,10 @@ class Fail:
     reason: str
     plan: Sequence[Any] | None = field(default=None, kw_only=True)
     thought: str | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.reason, str):
+            raise TypeError(f"Fail takes its reason as text, not {type(self.reason).__name__}")
 
 
 Move = Call | Sleep | Finish | Fail

@@ -6,6 +6,17 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+LONGEST_WAIT = 30 * 86_400.0
+
+
+def seconds_of(given: object) -> float | None:
+    """A Retry-After as seconds, at most thirty days; None for what is not a number of seconds."""
+    try:
+        seconds = float(given)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return min(seconds, LONGEST_WAIT) if seconds >= 0 else None
+
 
 class PermanentError(Exception):
     """Raised by a tool: the effect was surely not done, and trying again is pointless."""
@@ -19,7 +30,7 @@ class TransientError(Exception):
 
     def __init__(self, message: str = "", retry_after: float | None = None) -> None:
         super().__init__(message)
-        self.retry_after = retry_after
+        self.retry_after = seconds_of(retry_after)
 
 
 class UnknownOutcome(Exception):
@@ -59,7 +70,10 @@ ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 def describe(error: BaseException) -> str:
     """The error in words; never a traceback or a memory address, and not more than a person reads."""
-    said = ADDRESS.sub("", str(error).strip())
+    try:
+        said = ADDRESS.sub("", str(error).strip())
+    except Exception as fault:
+        said = f"its text cannot be written: {type(fault).__name__}"
     if len(said) > LONGEST_ERROR:
         said = f"{said[:LONGEST_ERROR]} … ({len(said)} characters in all)"
     if isinstance(error, (PermanentError, TransientError)) and said:

@@ -146,13 +146,19 @@ def answer_of(flight: Flight, how: Ended, state: RunState, seen: int, now: float
     if isinstance(how, Returned):
         try:
             moves, usage = how.value
-            return drafts.model_plan(seen, as_moves(moves), dict(usage or {}))
+            return drafts.model_plan(seen, as_moves(moves), amounts(usage))
         except (TypeError, ValueError) as fault:
             error = f"the model function has to return (moves, usage): {fault}"
     else:
         error = describe(how.error)
     number = len(state.model_attempts)
     return drafts.failure(None, error, now + MODEL_RETRY.wait(number, f"{state.run_id}:model"))
+
+
+def amounts(usage: object) -> dict[str, float]:
+    """What can be added up. An answer that was paid for is not thrown away for the rest."""
+    given = usage.items() if isinstance(usage, dict) else ()
+    return {str(name): n for name, n in given if isinstance(n, (int, float)) and -1e300 < n < 1e300}
 
 
 def stored(worker: Worker, run_id: UUID, draft: Draft) -> tuple[Draft, list[Draft]]:

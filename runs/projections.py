@@ -93,4 +93,5 @@ def intent_record(slot: Slot) -> dict[str, Any]:
         "state": slot.state,
         "since": since.isoformat(),
         "deadline": None,
+        "attempt": len(slot.attempts),
     }

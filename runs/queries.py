@@ -16,7 +16,7 @@ from django.utils.dateparse import parse_datetime
 from journal.entries import Entry, Kind
 from journal.payloads import payload_store
 from journal.read import read_entries
-from runs.errors import BadInput, RunAmbiguous, RunNotFound
+from runs.errors import BadInput, JournalDamaged, RunAmbiguous, RunNotFound
 from runs.models import Run
 from runs.state import RunState, fold
 
@@ -120,6 +120,7 @@ class IntentView:
     state: str
     since: datetime
     deadline: datetime | None
+    attempt: int
 
 
 def open_intents(*, state: str | None = None, after: UUID | None = None, limit: int = 1000) -> list[IntentView]:
@@ -157,7 +158,7 @@ def intent_view(run_id: UUID, listed: Mapping[str, Any], body: Mapping[str, Any]
     deadline = parse_datetime(listed["deadline"]) if listed.get("deadline") else None
     return IntentView(
         run_id, listed["seq"], listed["step"], body["tool"], body["args"], body["key"], digest, body["effect"],
-        listed["state"], since, deadline,
+        listed["state"], since, deadline, listed.get("attempt", 0),
     )  # fmt: skip
 
 
@@ -167,4 +168,8 @@ def entries_of(run_id: UUID, after: int = 0, limit: int | None = None) -> list[E
 
 def state_of(run_id: UUID, at: int | None = None) -> RunState:
     """The fold of the journal, whole or up to and with seq `at`."""
-    return fold(run_id, read_entries(connection, run_id, limit=at))
+    entries = read_entries(connection, run_id, limit=at)
+    for seq, entry in enumerate(entries, 1):
+        if entry.seq != seq:
+            raise JournalDamaged(seq)
+    return fold(run_id, entries)

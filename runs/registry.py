@@ -26,7 +26,7 @@ def agents() -> dict[str, Agent]:
     for name in settings.HOLDFAST_AGENTS:
         try:
             module = importlib.import_module(name)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise AgentsUnusable(f"HOLDFAST_AGENTS names {name}, which cannot be imported: {error}") from error
         for agent in vars(module).values():
             if not isinstance(agent, Agent) or found.get(agent.release_id) is agent:

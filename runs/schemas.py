@@ -192,6 +192,7 @@ class IntentOut(BaseModel):
     state: str
     since: datetime
     deadline: datetime | None
+    attempt: int
 
 
 class IntentList(BaseModel):

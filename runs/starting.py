@@ -18,7 +18,7 @@ from journal.encoding import canonical, encode, problems
 from journal.entries import Draft, Kind, seal
 from journal.payloads import payload_store
 from runs.dispatch import dispatch
-from runs.errors import BadInput, RequestKeyTaken
+from runs.errors import BadInput, RequestKeyTaken, UnknownAgent, UnknownRelease
 from runs.models import Release, Run, Status
 from runs.registry import agents, announce, release_for
 
@@ -56,6 +56,10 @@ def start_run(
     Raises UnknownAgent, UnknownRelease, BadInput, RequestKeyTaken.
     """
     check(input, request_key, labels)
+    if not is_writable(agent):
+        raise UnknownAgent("Its name is no text.")
+    if release is not None and not is_writable(release):
+        raise UnknownRelease("Its name is no text.")
     chosen = release_for(agent, release)
     asked = {"input": input, "release": release, "labels": dict(labels or {})}
     digest = hashlib.sha256(canonical(asked)).digest() if request_key is not None else None
@@ -103,6 +107,14 @@ def write_start(
     )  # fmt: skip
 
 
+def is_writable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in text
+
+
 def ask(given: Sequence[Any]) -> tuple[UUID, datetime] | None:
     connection.ensure_connection()
     with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:  # Django's does not prepare
@@ -115,6 +127,9 @@ def check(input: Any, request_key: str | None, labels: Mapping[str, str] | None)
         raise BadInput(f"{lost[0]} is of a type that the journal cannot keep.")
     if request_key is not None and not 0 < len(request_key) <= LONGEST_KEY:
         raise BadInput(f"A request key has 1 to {LONGEST_KEY} characters.")
+    texts = [request_key or "", *(labels or {}), *(labels or {}).values()]
+    if any(isinstance(text, str) and not is_writable(text) for text in texts):
+        raise BadInput("A request key and labels are whole Unicode text: no lone surrogates.")
     for name, value in (labels or {}).items():
         if not isinstance(name, str) or not isinstance(value, str) or not name or ":" in name or "\0" in name + value:
             raise BadInput(f"Label {name!r}: names and values are texts, without NUL, and a name has no colon.")

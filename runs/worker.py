@@ -14,7 +14,7 @@ from psycopg_pool import PoolClosed, PoolTimeout
 
 from journal.append import append_person, lock_head
 from journal.committer import Committer
-from journal.crash import crash_point
+from journal.crash import Crashed, crash_point
 from journal.entries import Draft, Entry
 from journal.errors import CommitterClosed
 from journal.feed import Notifier
@@ -87,7 +87,9 @@ class Worker:
             self.driving[run_id] = piece
             try:
                 park = piece.drive()
-            except Exception as error:
+            except Crashed:
+                raise
+            except BaseException as error:
                 log.exception("run %s: the worker failed", run_id)
                 park = self._give_back(claimed, error)
         finally:
@@ -99,7 +101,7 @@ class Worker:
             self.send(run_id, release_id)
         return park
 
-    def _give_back(self, claimed: Claim, error: Exception) -> Park | None:
+    def _give_back(self, claimed: Claim, error: BaseException) -> Park | None:
         """No run stays with a session that does not drive it: queued if only the database was away, else held."""
         away = isinstance(error, (psycopg.OperationalError, PoolTimeout, CommitterClosed))
         if isinstance(error, CommitterClosed):  # torn out of its work: this process can write nothing any more

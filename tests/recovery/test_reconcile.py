@@ -5,7 +5,8 @@ from uuid import UUID
 import pytest
 
 from recovery.commands import reconcile_intent
-from recovery.errors import AlreadyReconciled, CannotProbe, EvidenceMissing, NotInDoubt
+from recovery.errors import AlreadyReconciled, AttemptOutdated, CannotProbe, EvidenceMissing, NotInDoubt
+from runs.errors import BadInput
 from runs.models import Evidence, Run
 from runs.queries import entries_of, open_intents
 from tests.rig.crew import Crew, journal, start, state
@@ -100,3 +101,27 @@ def test_a_result_that_comes_after_its_timeout_is_adopted(crew: Crew, ledger: Le
     assert (late[0].actor, late[0].body["verdict"], late[1].body["source"]) == ("system", "happened", "late")
     assert Evidence.objects.get(run_id=run_id).adopted_seq == late[1].seq
     assert ledger.acted(f"{run_id}:1") == 1
+
+
+def test_a_verdict_serves_for_the_attempt_that_was_judged_and_for_no_later_one(crew: Crew, ledger: Ledger) -> None:
+    ledger.fault("mail", "fail", times=2)
+    run_id = start("unkeyed", {})
+    crew.drive(run_id)
+    (intent,) = open_intents(state="in_doubt")
+    assert intent.attempt == 1
+    say(run_id, intent.seq, "never_happened", attempt=1)
+    assert crew.drive(run_id).status == "needs_reconciliation", "the second send is in doubt too"
+    with pytest.raises(AttemptOutdated):
+        say(run_id, intent.seq, "never_happened", attempt=1)
+    with pytest.raises(AlreadyReconciled):
+        say(run_id, intent.seq, "never_happened")
+    assert ledger.calls(f"{run_id}:1") == 2
+    say(run_id, intent.seq, "never_happened", attempt=2)
+    assert crew.drive(run_id).status == "done"
+    assert ledger.acted(f"{run_id}:1") == 1
+
+
+def test_a_result_goes_with_what_happened_only(crew: Crew, ledger: Ledger) -> None:
+    run_id, seq = in_doubt(crew, ledger)
+    with pytest.raises(BadInput):
+        say(run_id, seq, "never_happened", result={"id": 1})

@@ -23,7 +23,7 @@ from runs.worker import Worker
 from tests.rig.ledger import wait_until
 
 
-class CrashHere(BaseException):
+class CrashHere(crash.Crashed):
     """The worker object is abandoned at this point."""
 
 

@@ -32,6 +32,8 @@ class Command(BaseCommand):
                 os.environ["HOLDFAST_DEMO"] = "0"
             environment = read_environment()
             port = environment.port if options["port"] is None else options["port"] or free_port(0)
+            if not 0 < port < 65_536:
+                raise InstallationError(f"--port {port}: a port is a number from 0 to 65535.")
             place = Installation(environment, say=print_line, show=self._show)
             place.open(f"http://127.0.0.1:{port}")
             if not port_is_free(port):

@@ -53,4 +53,6 @@ class Command(BaseCommand):
         if report.broken:
             raise CommandError(f"{len(report.broken)} promise(s) broken")
         once = "no key has two effects" if options["ledger"] else "effects not looked up: no --ledger"
+        if not report.resumed:
+            self.stdout.write("no run was hit: give it longer runs, or more of them")
         self.stdout.write(f"every run rests with a reason, every chain verifies, {once}")

@@ -180,8 +180,6 @@ def decide_approval(*, run_id: UUID, seq: int, verdict: str, digest: str, note: 
     """
     if verdict not in VERDICTS:
         raise VerdictUnknown(f"{verdict!r}; there are {', '.join(VERDICTS)}.")
-    if verdict == "deny" and not (note or "").strip():
-        raise ReasonMissing
     with locked_run(run_id, even_ended=True) as held:
         slot = held.intent(seq)
         approval = slot.approval
@@ -194,6 +192,8 @@ def decide_approval(*, run_id: UUID, seq: int, verdict: str, digest: str, note: 
             raise DigestMissing
         if digest != approval.digest:
             raise DigestMismatch(approval.digest)
+        if verdict == "deny" and not (note or "").strip():
+            raise ReasonMissing
         body = {"verdict": VERDICTS[verdict], "digest": digest, "note": note}
         entries = [Draft(Kind.APPROVAL, body, step=slot.step)]
         if verdict == "deny":

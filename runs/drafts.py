@@ -60,7 +60,7 @@ def intent(agent: Agent, run_id: UUID, step: int, call: Call, crowded: bool) -> 
     if tool is not None and not wrong:
         try:
             asks = tool.needs_approval(deepcopy(call.args))
-        except Exception as error:
+        except BaseException as error:  # an agent's code, like any other of it
             wrong = [f"whether it needs approval cannot be said: its predicate raised {describe(error)}"]
     gate = "invalid" if wrong else "approval" if asks else None
     digest = approval_digest(tool, call.args, run_id, step) if tool else ""

@@ -94,8 +94,15 @@ def crash_if(now: bool) -> None:
 
 
 def say(run_id: UUID, step: int, verdict: str) -> Run:
-    seq = state(run_id).slots[step].seq
-    return reconcile_intent(run_id=run_id, seq=seq, verdict=verdict, evidence="looked into the ledger", actor="olga")
+    slot = state(run_id).slots[step]
+    return reconcile_intent(
+        run_id=run_id,
+        seq=slot.seq,
+        verdict=verdict,
+        evidence="looked into the ledger",
+        actor="olga",
+        attempt=len(slot.attempts),
+    )
 
 
 def walk(crew: Crew, run_id: UUID, person: Callable[[], object], die_at: int | None) -> list[str]:

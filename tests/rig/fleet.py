@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -199,7 +200,8 @@ class Fleet:
     def close(self) -> None:
         for hand in self.hands:
             if hand.code is None:
-                os.killpg(hand.pid, signal.SIGKILL)
+                with suppress(ProcessLookupError):  # it died of its crash point in this very moment
+                    os.killpg(hand.pid, signal.SIGKILL)
         for hand in self.hands:
             hand.dies()
 

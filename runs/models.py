@@ -99,6 +99,15 @@ class Run(models.Model):
     intents = models.JSONField(
         default=list, help_text="Unsettled intents at the last park: seq, step, tool, state, since, deadline."
     )
+    parent = models.ForeignKey("self", models.PROTECT, null=True, related_name="children", db_index=False)
+    parent_step = models.IntegerField(null=True, help_text="The parent's step that spawned it.")
+    parent_told = models.BooleanField(db_default=False, help_text="Whether its end has made the parent due.")
+    awaits = ArrayField(models.UUIDField(), db_default=[], help_text="Children that it waited for at its last park.")
+    priority = models.SmallIntegerField(db_default=0, help_text="0 to 9; a higher one is claimed sooner.")
+    deadline_at = models.DateTimeField(null=True, help_text="When it is cancelled if it has not ended.")
+    business_id = models.TextField(null=True, help_text="`label:value` that only one open run of the agent may have.")
+    input = models.BinaryField(null=True, help_text="A stateless run's input, in the journal's encoding.")
+    ending = models.BinaryField(null=True, help_text="A stateless run's ending, as a DONE entry would tell it.")
     created_at = models.DateTimeField(db_default=Now())
     ended_at = models.DateTimeField(null=True)
 
@@ -112,7 +121,18 @@ class Run(models.Model):
         ]
         constraints = [
             models.UniqueConstraint(fields=["agent", "request_key"], name="runs_run_request_key"),
+            models.UniqueConstraint(
+                fields=["parent", "parent_step"],
+                condition=models.Q(parent__isnull=False),
+                name="runs_run_one_child_a_step",
+            ),
+            models.UniqueConstraint(
+                fields=["agent", "business_id"],
+                condition=models.Q(business_id__isnull=False, ended_at__isnull=True),
+                name="runs_run_business_id",
+            ),
             models.CheckConstraint(condition=models.Q(status__in=Status.values), name="runs_run_status"),
+            models.CheckConstraint(condition=models.Q(priority__range=(0, 9)), name="runs_run_priority"),
         ]
         indexes = [
             models.Index(fields=["status", "-id"], name="runs_run_by_status"),
@@ -121,6 +141,24 @@ class Run(models.Model):
             models.Index(fields=["session"], name="runs_run_by_session", condition=models.Q(session__isnull=False)),
             models.Index(fields=["dispatched_at"], name="runs_run_queued", condition=models.Q(status=Status.QUEUED)),
             models.Index(fields=["id"], name="runs_run_with_intents", condition=~models.Q(intents=[])),
+            models.Index(
+                fields=["id"],
+                name="runs_run_parent_untold",
+                condition=models.Q(parent__isnull=False, ended_at__isnull=False, parent_told=False),
+            ),
+            models.Index(
+                fields=["deadline_at"],
+                name="runs_run_deadline",
+                condition=models.Q(deadline_at__isnull=False, ended_at__isnull=True),
+            ),
+            models.Index(
+                fields=["release", "-priority", "id"],
+                name="runs_run_urgent",
+                condition=models.Q(status=Status.QUEUED, priority__gt=0),
+            ),
+            models.Index(
+                fields=["business_id"], name="runs_run_by_business_id", condition=models.Q(business_id__isnull=False)
+            ),
             GinIndex(fields=["labels"], name="runs_run_labels", opclasses=["jsonb_path_ops"]),
         ]
 

@@ -9,9 +9,9 @@ from ninja import NinjaAPI, Router
 from ninja.openapi.schema import OpenAPISchema
 
 from config.errors import register
-from config.wire import StrictParser, StrictRenderer
 from recovery.api import router as recovery
 from runs.api import router as runs
+from runs.wire import StrictParser, StrictRenderer
 
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 DESCRIPTION = """
@@ -27,11 +27,13 @@ class HoldfastAPI(NinjaAPI):
     def get_openapi_schema(self, **place: Any) -> OpenAPISchema:
         """Ninja describes every answer as application/json; ours of 400 and above are problem documents."""
         schema = super().get_openapi_schema(**place)
-        for methods in schema["paths"].values():
+        for path, methods in schema["paths"].items():
             for operation in methods.values():
                 for status, answer in operation["responses"].items():
-                    if int(status) >= 400 and "content" in answer:
-                        answer["content"] = {"application/problem+json": answer["content"].pop("application/json")}
+                    media = "text/event-stream" if path.endswith("/stream") else "application/json"
+                    media = "application/problem+json" if int(status) >= 400 else media
+                    if "content" in answer:
+                        answer["content"] = {media: answer["content"].pop("application/json")}
         return schema
 
 

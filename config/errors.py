@@ -21,11 +21,11 @@ from django.utils.deprecation import MiddlewareMixin
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from config.wire import BodyRefused, strict_json
 from journal import errors as journal
 from recovery import errors as recovery
 from runs import access, errors, guards, killing
 from runs.views import refused
+from runs.wire import BodyRefused, strict_json
 
 logger = logging.getLogger(__name__)
 

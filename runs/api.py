@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from django.contrib.auth.models import User
+from django.db import connections
 from django.db.models import Count, Q
-from django.http import HttpRequest
+from django.http import HttpRequest, StreamingHttpResponse
 from django.utils import timezone
-from ninja import Path, Query, Router
+from ninja import Header, Path, Query, Router
 from ninja.errors import ValidationError
 from ninja.responses import Status as Answer
 from pydantic import BaseModel
@@ -16,6 +18,7 @@ from runs import answers
 from runs.access import APPROVE, CONTROL, START, VIEW
 from runs.commands import cancel_run, decide_approval, hold_run, release_run, resume_run, start_run
 from runs.guards import actor_of, may
+from runs.live import HEADERS
 from runs.models import Release, WorkerSession
 from runs.queries import entries_of, find_run, list_runs, open_intents, state_of
 from runs.schemas import (
@@ -30,9 +33,11 @@ from runs.schemas import (
     RunList,
     StartBody,
     StateOut,
+    StreamEvent,
     WorkerList,
     problems,
 )
+from runs.stream import events_of
 from runs.wait import wait_for_rest
 
 router = Router()
@@ -105,6 +110,21 @@ def journal(
 def state(request: HttpRequest, ref: str, at: Annotated[int | None, Query(ge=1, le=LAST_SEQ)] = None) -> StateOut:
     """What the journal amounts to, now or just after entry `at`."""
     return answers.state(state_of(find_run(ref).id, at=at))
+
+
+@router.get("/runs/{ref}/stream", auth=may(VIEW), response={200: StreamEvent, **problems(404, 409)}, tags=["runs"])
+def stream(
+    request: HttpRequest,
+    ref: str,
+    after: Annotated[int, Query(ge=0, le=LAST_SEQ)] = 0,
+    last_event_id: Annotated[int | None, Header(alias="Last-Event-ID", ge=0, le=LAST_SEQ)] = None,
+) -> StreamingHttpResponse:
+    """Server-sent events: `entry` for each entry behind `Last-Event-ID` or `after`, `status`, and `end` after DONE."""
+    user = request.user
+    assert isinstance(user, User)
+    events = events_of(find_run(ref).id, after if last_event_id is None else last_event_id, user.pk)
+    connections.close_all()  # a stream would keep the request's connection as long as it lasts
+    return StreamingHttpResponse(events, content_type="text/event-stream", headers=HEADERS)
 
 
 @router.post("/runs/{ref}/cancel", auth=may(CONTROL), response=CHANGED, tags=["control"])

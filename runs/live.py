@@ -84,7 +84,7 @@ async def stream(draw: Callable[[], str], run_id: UUID | None) -> AsyncIterator[
                 await asyncio.sleep(SETTLES)
 
 
-def closing(draw: Callable[[], str]) -> str:
+def closing[T](draw: Callable[[], T]) -> T:
     try:
         return draw()
     finally:

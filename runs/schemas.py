@@ -161,6 +161,23 @@ class ControlOut(BaseModel):
     seq: int
 
 
+class StatusOut(BaseModel):
+    """The run's row, as the stream tells it."""
+
+    status: Status
+    reason: str
+    since: datetime
+    wake_at: datetime | None
+
+
+class StreamEvent(BaseModel):
+    """A server-sent event of the stream. `id` is the entry's seq; only `entry` has one."""
+
+    id: int | None
+    event: Literal["entry", "status", "end"]
+    data: EntryOut | StatusOut | dict[str, str]
+
+
 class StateOut(BaseModel):
     """The fold of a journal up to `seq`."""
 

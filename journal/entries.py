@@ -38,11 +38,16 @@ STEERING: frozenset[str] = frozenset(
 )
 
 
+# What this code knows: each kind, and the newest version of its body's shape, in which it writes. Whoever raises one adds
+# the upcaster from the version before (journal/upcasters.py).
+VERSIONS: dict[str, int] = dict.fromkeys(map(str, Kind), 1)
+
+
 @dataclass(slots=True)
 class Draft:
     """An entry to be appended. A decision is refused when a steering entry came after what the append had `seen`.
 
-    `data` is the encoded body, if its maker has it already.
+    `data` is the encoded body, if its maker has it already. `v` 0 stands for the newest version.
     """
 
     kind: str
@@ -51,13 +56,20 @@ class Draft:
     settles: int | None = None
     decision: bool = False
     actor: str = "worker"
-    v: int = 1
+    v: int = 0
     data: bytes | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.v:
+            self.v = VERSIONS.get(self.kind, 1)
 
 
 @dataclass(slots=True)
 class Entry:
-    """An entry as read. The body of an erased one is {"$": "erased", "digest": …}."""
+    """An entry as read: `v` as stored, the body lifted to the newest version that this code knows.
+
+    The body of an erased one is {"$": "erased", "digest": …}.
+    """
 
     run_id: UUID
     seq: int
@@ -69,6 +81,12 @@ class Entry:
     actor: str
     recorded_at: datetime
     body: dict[str, Any]
+
+    @property
+    def is_beyond(self) -> bool:
+        """This code may not act on a journal that has it: its version is newer, or its kind unknown and critical."""
+        known = VERSIONS.get(self.kind)
+        return self.body.get("critical") is True if known is None else self.v > known
 
 
 def seal(drafts: Sequence[Draft]) -> list[tuple[bytes, bytes, bytes]]:

@@ -11,6 +11,7 @@ from journal.append import Conn, Head
 from journal.encoding import decode
 from journal.entries import Entry
 from journal.errors import NoSuchRun
+from journal.upcasters import upcast
 
 _COLUMNS = "seq, kind, v, step, settles, epoch, actor, recorded_at, body"
 _ENTRIES = f"""SELECT {_COLUMNS} FROM journal_entry
@@ -52,4 +53,4 @@ def read_head(conn: Conn | None, run_id: UUID) -> Head:
 
 def _entry(run_id: UUID, row: Any) -> Entry:
     seq, kind, v, step, settles, epoch, actor, recorded_at, body = row
-    return Entry(run_id, seq, kind, v, step, settles, epoch, actor, recorded_at.astimezone(UTC), decode(bytes(body)))
+    return Entry(run_id, seq, kind, v, step, settles, epoch, actor, recorded_at.astimezone(UTC), upcast(kind, v, decode(bytes(body))))

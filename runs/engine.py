@@ -92,6 +92,8 @@ class Slice(Recorder):
         self.first_step = self.state.next_step
         if self.claim.taken_from is not None:
             self.add(drafts.taken_over(self.claim.epoch, self.claim.taken_from, self.worker.session.id))
+        if self.state.beyond is not None:  # `stop` lets it go
+            return
         if self.claim.crashes >= CRASH_LIMIT and self.state.quarantined is None:
             why = f"its worker died {self.claim.crashes} times with no progress between"
             self.commit([drafts.control("quarantine", why)], Park("quarantined", why))
@@ -119,6 +121,9 @@ class Slice(Recorder):
     def stop(self) -> Park | None:
         """Why no new attempt may begin, and as what the run is let go then."""
         state, worker = self.state, self.worker
+        if (beyond := state.beyond) is not None:
+            why = f"entry {beyond.seq}, {beyond.kind} version {beyond.v}, was written by a newer worker: waits for one"
+            return Park("waiting_for_version", why)
         if state.quarantined is not None and state.cancel is None:
             return Park("quarantined", state.quarantined.reason)
         if state.diverged is not None and state.cancel is None:

@@ -124,7 +124,7 @@ class Recorder:
         entries = self.read()
         if not any(entry.kind in STEERING for entry in entries[before : first - 1]):
             self.parked = park
-        return True
+        return self.state.beyond is None
 
     def keep_unsettled(self, batch: Sequence[Draft]) -> None:
         """Somebody settled one of these outcomes: ours of that step is evidence, the others are sent again."""

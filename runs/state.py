@@ -213,6 +213,7 @@ class RunState:
         self.cancel: Control | None = None
         self.done: dict[str, Any] | None = None
         self.ended_at: datetime | None = None
+        self.beyond: Entry | None = None  # the first entry that this code may not act on: the fold stands before it
 
     # -- what the engine asks ---------------------------------------------------------------------------------------
 
@@ -247,8 +248,10 @@ class RunState:
     def apply(self, entry: Entry) -> None:
         self.seq = entry.seq
         self.times.append(entry.recorded_at)
+        if self.beyond is None and entry.is_beyond:
+            self.beyond = entry
         fold = FOLDS.get(entry.kind)
-        if fold is not None:
+        if fold is not None and self.beyond is None:
             fold(self, entry)
 
     def _start(self, e: Entry) -> None:

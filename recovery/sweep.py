@@ -34,16 +34,21 @@ WHERE id IN (SELECT id FROM runs_workersession WHERE ended_at IS NULL
 RETURNING name, id
 """
 # Runs that should move and that no live session drives: orphans of ended sessions, due ones, queued ones that no
-# message reached. Each message spaces the next: lease/5, doubled up to a minute.
+# message reached. Each message spaces the next: lease/5, doubled up to a minute. One that waits for a version may have
+# been given back by a worker whose code was too old for its journal: it goes out again when another worker came since,
+# else once a minute.
 WAITING = """
 SELECT r.id, r.release_id, r.status,
        EXISTS (SELECT FROM runs_workersession w WHERE w.ended_at IS NULL AND w.draining_at IS NULL
-               AND w.serves @> ARRAY[r.release_id]) AS served
+               AND w.serves @> ARRAY[r.release_id]) AS served, statement_timestamp()
   FROM runs_run r LEFT JOIN runs_workersession s ON s.id = r.session_id
  WHERE (r.session_id IS NOT NULL AND s.ended_at IS NOT NULL
         OR r.session_id IS NULL AND (r.status IN ('queued', 'waiting_for_version', 'running')
                                      OR r.wake_at <= clock_timestamp()))
    AND r.status NOT IN ('done', 'failed', 'cancelled')
+   AND (r.status <> 'waiting_for_version' OR r.since < clock_timestamp() - make_interval(secs => 60)
+        OR EXISTS (SELECT FROM runs_workersession w WHERE w.ended_at IS NULL AND w.started_at > r.since
+                   AND w.serves @> ARRAY[r.release_id]))
    AND (r.dispatched_at IS NULL
           AND (r.status <> 'queued' OR r.since < clock_timestamp() - make_interval(secs => %(young)s))
         OR r.dispatched_at
@@ -64,7 +69,7 @@ RETURNING r.id
 """
 STRANDED = """
 WITH head AS (SELECT run_id FROM journal_head WHERE run_id = %(run)s FOR NO KEY UPDATE SKIP LOCKED)
-UPDATE runs_run r SET status = 'waiting_for_version', since = clock_timestamp(),
+UPDATE runs_run r SET status = 'waiting_for_version', since = %(looked)s,
        dispatched_at = NULL, dispatches = 0, wake_at = NULL,
        reason = 'waits for a worker that serves '
                 || (SELECT agent || '@' || version FROM runs_release WHERE id = r.release_id)
@@ -122,9 +127,9 @@ class Sweep:
             self._lift_gated(conn)
         sent = 0
         given = {"young": min(self.every, self.lease / 5), "batch": BATCH}
-        for run_id, release_id, status, served in conn.execute(WAITING, given).fetchall():
-            if not served:
-                conn.execute(STRANDED, {"run": run_id, "status": status})
+        for run_id, release_id, status, served, looked in conn.execute(WAITING, given).fetchall():
+            if not served:  # since the moment of the look: a worker that came after it is heard of at the next
+                conn.execute(STRANDED, {"run": run_id, "status": status, "looked": looked})
             elif conn.execute(NOTE_SENT, {"run": run_id, "status": status}).fetchone() is not None:
                 sent += self.dispatch(run_id, release_id)
         return sent

@@ -11,7 +11,7 @@ import asyncio
 import functools
 import logging
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -63,7 +63,7 @@ def look(run_id: UUID, after: int, user_id: int) -> Look:
     return Look(told, entries_of(run_id, after, AT_ONCE), allowed is not None and allowed.has_perm(VIEW))
 
 
-async def events_of(run_id: UUID, after: int, user_id: int) -> AsyncIterator[str]:
+async def events_of(run_id: UUID, after: int, user_id: int) -> AsyncGenerator[str]:
     """`entry` for each entry behind seq `after`, `status` at first and when it changes, `end` when the run is over."""
     yield "retry: 1000\n\n"
     told: StatusOut | None = None

@@ -1,6 +1,6 @@
 # `make` lists the commands. PYTHON=/path/to/python3.13 chooses the interpreter that .venv is made of.
 .DEFAULT_GOAL := help
-.PHONY: help up test check bench
+.PHONY: help up test check bench docs
 py := .venv/bin/python
 export PYTHON
 unexport PYTHONDONTWRITEBYTECODE  # processes start a second sooner when their modules are compiled
@@ -19,3 +19,6 @@ check:  ## style, types, import rules, migrations, deployment settings, lock fil
 
 bench:  ## speed, next to DBOS on the same PostgreSQL
 	@bin/bootstrap && exec $(py) -m bench $(ARGS)
+
+docs:  ## the manual with its search, in docs/_build
+	@bin/bootstrap && exec $(py) -m sphinx -q -W --keep-going -c docs -b html . docs/_build

@@ -11,7 +11,7 @@ from runs.values import line
 
 
 def summary(entry: Entry) -> str:
-    return SUMMARIES.get(entry.kind, other_text)(entry)
+    return (other_text if entry.is_beyond else SUMMARIES.get(entry.kind, other_text))(entry)
 
 
 def other_text(entry: Entry) -> str:

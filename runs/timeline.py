@@ -163,7 +163,7 @@ def grouped(rows: Sequence[Row], state: RunState) -> list[Group]:
 def row_of(entry: Entry, state: RunState, now: datetime, held: bool) -> Row:
     slot = state.slots.get(entry.step) if entry.step is not None else None
     text = summary(entry)
-    look, began = LOOKS.get(entry.kind, moment)(entry, slot, state)
+    look, began = (moment if entry.is_beyond else LOOKS.get(entry.kind, moment))(entry, slot, state)
     row = Row(entry, text, began, look)
     if slot is not None and entry.seq == slot.seq:
         row.outcome = slot.outcome or slot.state

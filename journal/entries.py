@@ -38,8 +38,8 @@ STEERING: frozenset[str] = frozenset(
 )
 
 
-# What this code knows: each kind, and the newest version of its body's shape, in which it writes. Whoever raises one adds
-# the upcaster from the version before (journal/upcasters.py).
+# What this code knows: each kind, and the newest version of its body's shape, in which it writes. Whoever raises one
+# adds the upcaster from the version before (journal/upcasters.py).
 VERSIONS: dict[str, int] = dict.fromkeys(map(str, Kind), 1)
 
 

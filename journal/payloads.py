@@ -102,7 +102,7 @@ class PayloadStore:
 
     def resolve(self, body: dict[str, Any]) -> dict[str, Any]:
         """The body with the values that its pointers stand for. Raises as `load`."""
-        if not any(type(value) is Pointer for value in body.values()):
+        if Pointer not in map(type, body.values()):  # 30,000 times at a long resume, nearly always so
             return body
         return {key: self.load(value) if type(value) is Pointer else value for key, value in body.items()}
 

@@ -1,7 +1,7 @@
 """Reading journals, on a psycopg connection or on Django's."""
 
 from collections.abc import Collection
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -9,7 +9,7 @@ from django.db import connection
 
 from journal.append import Conn, Head
 from journal.encoding import decode
-from journal.entries import Entry
+from journal.entries import VERSIONS, Entry
 from journal.errors import NoSuchRun
 from journal.upcasters import upcast
 
@@ -17,6 +17,11 @@ _COLUMNS = "seq, kind, v, step, settles, epoch, actor, recorded_at, body"
 _ENTRIES = f"""SELECT {_COLUMNS} FROM journal_entry
     WHERE run_id = %(run)s AND seq > %(after)s {{}} ORDER BY seq LIMIT %(limit)s"""
 _OF_KINDS = "AND kind = ANY (%(kinds)s::text[])"
+_TAILS = f"""SELECT e.run_id, {_COLUMNS} FROM unnest(%s::uuid[]) AS asked (run),
+    LATERAL (SELECT seq AS first FROM journal_entry WHERE run_id = asked.run AND kind = 'PLAN'
+             ORDER BY seq DESC LIMIT 1) AS decided,
+    LATERAL (SELECT * FROM journal_entry WHERE run_id = asked.run AND seq >= decided.first) AS e
+    ORDER BY e.run_id, e.seq"""
 _HEAD = """SELECT epoch, last_seq, last_steering_seq, last_recorded_at
     FROM journal_head WHERE run_id = %s"""
 
@@ -33,7 +38,17 @@ def read_entries(
     }
     with (conn or connection).cursor() as cursor:
         cursor.execute(_ENTRIES.format("" if kinds is None else _OF_KINDS), given)
-        return [_entry(run_id, row) for row in cursor.fetchall()]
+        return [_entry(run_id, *row) for row in cursor.fetchall()]
+
+
+def read_tails(conn: Conn | None, run_ids: Collection[UUID]) -> dict[UUID, list[Entry]]:
+    """Each run's entries from its last decision on: all that can be unsettled. One without a decision is left out."""
+    found: dict[UUID, list[Entry]] = {}
+    with (conn or connection).cursor() as cursor:
+        cursor.execute(_TAILS, (list(run_ids),))
+        for run_id, *row in cursor.fetchall():
+            found.setdefault(run_id, []).append(_entry(run_id, *row))
+    return found
 
 
 def read_entry(conn: Conn | None, run_id: UUID, seq: int) -> Entry | None:
@@ -51,6 +66,11 @@ def read_head(conn: Conn | None, run_id: UUID) -> Head:
     return Head(run_id, *row)
 
 
-def _entry(run_id: UUID, row: Any) -> Entry:
-    seq, kind, v, step, settles, epoch, actor, recorded_at, body = row
-    return Entry(run_id, seq, kind, v, step, settles, epoch, actor, recorded_at.astimezone(UTC), upcast(kind, v, decode(bytes(body))))
+def _entry(
+    run_id: UUID, seq: int, kind: str, v: int, step: int | None, settles: int | None, epoch: int, actor: str,
+    recorded_at: datetime, data: bytes,
+) -> Entry:  # fmt: skip
+    body = decode(bytes(data))
+    if VERSIONS.get(kind) != v:
+        body = upcast(kind, v, body)
+    return Entry(run_id, seq, kind, v, step, settles, epoch, actor, recorded_at.astimezone(UTC), body)

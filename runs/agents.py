@@ -9,14 +9,15 @@ from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from journal.encoding import canonical
+from runs.brakes import Budget
 from runs.moves import Move
 from runs.tools import Tool
 
 if TYPE_CHECKING:
-    from runs.state import RunView
+    from runs.run_view import RunView
 
 Flow = Callable[["RunView"], Generator[Any, Any, Any]]
 
@@ -31,17 +32,29 @@ class FunctionModel:
 
 
 Decider = Callable[["RunView"], Any] | FunctionModel
+Durability = Literal["journal", "stateless"]
+LONGEST_DEADLINE = 10 * 366 * 86_400.0
 
 
 @dataclass(eq=False)
 class Agent:
-    """`decide(state) -> Move | [Move]` is pure, and is called when no intent is unsettled; or it is a FunctionModel."""
+    """`decide(state) -> Move | [Move]` is pure, and is called when no intent is unsettled; or it is a FunctionModel.
+
+    `budget`: what a run may spend before a person looks at it. `deadline`: seconds after its start at which a run that
+    has not ended is cancelled. `limit`: runs in flight at once; one that waits or is parked is not in flight. `unique`:
+    a label whose value only one open run of the agent may have.
+    """
 
     name: str
     version: str
     tools: Iterable[Tool] = ()
     decide: Decider | None = None
     flow: Flow | None = None
+    budget: Budget | None = None
+    deadline: float | None = None
+    limit: int | None = None
+    unique: str | None = None
+    durability: Durability = "journal"
 
     def __post_init__(self) -> None:
         if (self.decide is None) == (self.flow is None):
@@ -52,12 +65,35 @@ class Agent:
         self.toolbox = {t.name: t for t in self.tools}
         if len(self.toolbox) != len(list(self.tools)):
             raise ValueError(f"agent {self.name}: two of its tools have the same name")
+        if wrong := self._wrong_bounds():
+            raise ValueError(f"agent {self.name}: {wrong}")
+        self.limited = [t.name for t in self.toolbox.values() if t.limited]
+
+    def _wrong_bounds(self) -> str | None:
+        if self.budget is not None and not isinstance(self.budget, Budget):
+            return f"budget= takes a Budget, not {type(self.budget).__name__}"
+        if self.deadline is not None and not 0 < self.deadline <= LONGEST_DEADLINE:
+            return "deadline= is a number of seconds, up to ten years"
+        if self.limit is not None and not (type(self.limit) is int and self.limit > 0):
+            return "limit= is how many of its runs may be in flight: a whole number above zero"
+        if self.unique is not None and (not self.unique or ":" in self.unique):
+            return "unique= names a label, which has no colon"
+        if self.durability not in ("journal", "stateless"):
+            return f"durability= is 'journal' or 'stateless', not {self.durability!r}"
+        return None
 
     @cached_property
     def content(self) -> dict[str, Any]:
         """The whole contract that runs are pinned to."""
         slot = self.decide if isinstance(self.decide, FunctionModel) else None
-        return {
+        bounds = {
+            "budget": self.budget.content if self.budget else None,
+            "deadline": self.deadline,
+            "limit": self.limit,
+            "unique": self.unique,
+            "durability": None if self.durability == "journal" else self.durability,
+        }
+        return {name: bound for name, bound in bounds.items() if bound is not None} | {
             "agent": self.name,
             "version": self.version,
             "driver": "flow" if self.flow else "model" if slot else "decide",
@@ -81,12 +117,25 @@ class Agent:
         return digest.hexdigest()
 
 
-def flow(*, name: str, version: str, tools: Iterable[Tool] = ()) -> Callable[[Flow], Agent]:
+def flow(
+    *,
+    name: str,
+    version: str,
+    tools: Iterable[Tool] = (),
+    budget: Budget | None = None,
+    deadline: float | None = None,
+    limit: int | None = None,
+    unique: str | None = None,
+    durability: Durability = "journal",
+) -> Callable[[Flow], Agent]:
     """Declare a generator as an agent. It is replayed from the journal: a yield unlike the recorded is a divergence."""
 
     def declare(function: Flow) -> Agent:
         if not inspect.isgeneratorfunction(function):
             raise ValueError(f"flow {name}: it has to yield its calls (it is not a generator function)")
-        return Agent(name, version, tuple(tools), flow=function)
+        return Agent(
+            name, version, tuple(tools), flow=function, budget=budget, deadline=deadline, limit=limit, unique=unique,
+            durability=durability,
+        )  # fmt: skip
 
     return declare

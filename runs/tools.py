@@ -16,10 +16,12 @@ from uuid import UUID
 from pydantic import ConfigDict, TypeAdapter, ValidationError, create_model
 
 from journal.encoding import canonical
+from runs.limits import Limit, Rate, as_limit, missing_keys, value_of
 from runs.outcomes import Absent, Found, Undecided
 
 Effect = Literal["read", "keyed", "probed", "unkeyed"]
 EFFECTS: tuple[str, ...] = typing.get_args(Effect)
+LONGEST_SUMMARY = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ class ToolContext:
 
 
 Probe = Callable[..., Found | Absent | Undecided]
+Summary = Callable[[dict[str, Any]], str]
 
 
 @dataclass(eq=False)
@@ -79,6 +82,9 @@ class Tool:
     key_ttl: float = 86_400.0
     retry: Retry = Retry()
     name: str = ""
+    limit: Limit | None = None
+    rate: Rate | None = None
+    summary: Summary | None = None
 
     def __post_init__(self) -> None:
         self.name = self.name or self.function.__name__
@@ -90,6 +96,8 @@ class Tool:
         if first is None:
             raise ValueError(f"tool {self.name}: its first parameter is the ToolContext")
         self._parameters = list(inspect.signature(self.function).parameters.values())[1:]
+        for fault in missing_keys(self.limit, self.rate, (p.name for p in self._parameters)):
+            raise ValueError(f"tool {self.name}: {fault}")
 
     def __call__(self, ctx: ToolContext, **args: Any) -> Any:
         return self.function(ctx, **args)
@@ -115,10 +123,38 @@ class Tool:
     def needs_approval(self, args: dict[str, Any]) -> bool:
         return bool(self.approval(args)) if callable(self.approval) else self.approval
 
+    @property
+    def limited(self) -> bool:
+        """Whether a send needs a permit."""
+        return self.limit is not None or self.rate is not None
+
+    def limit_value(self, args: dict[str, Any]) -> str:
+        """The value that calls at once are counted by."""
+        return value_of(self.limit.key if self.limit else None, args, self._defaults)
+
+    def rate_value(self, args: dict[str, Any]) -> str:
+        """The value that sends in a time are counted by."""
+        return value_of(self.rate.key if self.rate else None, args, self._defaults)
+
+    def summary_of(self, args: dict[str, Any]) -> str | None:
+        """What the call would do, for whoever approves it. None if nobody said, or if saying it failed."""
+        if self.summary is None:
+            return None
+        try:
+            return str(self.summary(args))[:LONGEST_SUMMARY]
+        except Exception:
+            logging.getLogger("holdfast.tool").warning("the summary of %s raised", self.name, exc_info=True)
+            return None
+
     @cached_property
     def contract(self) -> dict[str, Any]:
         """The tool as a release holds it: schema, effect class and policy."""
-        return {
+        limits: dict[str, Any] = {}
+        if self.limit is not None:
+            limits["limit"] = {"at_once": self.limit.at_once, "key": self.limit.key}
+        if self.rate is not None:
+            limits["rate"] = {"calls": self.rate.calls, "per": self.rate.per, "key": self.rate.key}
+        return limits | {
             "name": self.name,
             "parameters": self._arguments.model_json_schema(),
             "effect": self.effect,
@@ -136,6 +172,10 @@ class Tool:
         """sha256 over schema, effect class, policy and code: what an approval is bound to, beside the arguments."""
         code = [_source(f) for f in (self.function, self.probe, self.approval) if callable(f)]
         return hashlib.sha256(canonical([self.contract, code])).digest()
+
+    @cached_property
+    def _defaults(self) -> dict[str, Any]:
+        return {p.name: p.default for p in self._parameters if p.default is not p.empty}
 
     @cached_property
     def _hints(self) -> dict[str, Any]:
@@ -180,16 +220,23 @@ def tool(
     key_ttl: float = 86_400.0,
     retry: Retry = Retry(),
     name: str = "",
+    limit: int | str | Limit | None = None,
+    rate: Rate | None = None,
+    summary: Summary | None = None,
 ) -> Callable[[Callable[..., Any]], Tool]:
     """Declare a function as a tool. Times in seconds.
 
     `timeout`: after it a call's outcome is unknown. `max_in_flight`: how long a sent request may still act, waited out
-    before a `probed` tool is asked. `key_ttl`: how long the other side remembers a key.
+    before a `probed` tool is asked. `key_ttl`: how long the other side remembers a key. `limit`: calls at once over all
+    runs: `3`, `"customer_id"` (one for each value of that argument) or `Limit(3, "customer_id")`. `rate`: sends in a
+    time. Both count by the tool's name, whatever agent calls. `summary`: what a call would do, in one sentence, for
+    whoever approves it.
     """
     if callable(effect):
         raise TypeError("@tool needs its effect class: @tool(effect='read' | 'keyed' | 'probed' | 'unkeyed')")
 
     def declare(function: Callable[..., Any]) -> Tool:
-        return Tool(function, effect, probe, approval, timeout, max_in_flight, key_ttl, retry, name)
+        return Tool(function, effect, probe, approval, timeout, max_in_flight, key_ttl, retry, name,
+                    as_limit(limit), rate, summary)  # fmt: skip
 
     return declare

@@ -1,0 +1,91 @@
+"""Golden journals: a run's journal as a file, compared with what the code writes, and decided again by newer code."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from journal.encoding import decode, tagged
+from journal.entries import Entry
+from runs.agents import Agent
+from runs.drivers import Diverged, driver_for
+from runs.state import fold
+from runs.testing.trial import Trial
+
+WRITE = "HOLDFAST_GOLDEN"
+# They change with any edit of a file or a docstring, while the run stays the same.
+PASSING = {"START": ("release", "code"), "TOOL_CALL": ("digest",), "APPROVAL": ("digest",)}
+
+
+class GoldenDiffers(AssertionError):
+    """The journal is not the one in the file."""
+
+
+def golden(run: Trial, path: str | Path, *, write: bool | None = None) -> None:
+    """Compare the run's journal with the file's. A missing file is written, and so is one with `write=True` or with
+    HOLDFAST_GOLDEN=write in the environment. Raises GoldenDiffers with the lines that differ."""
+    path = Path(path)
+    lines = [_line(entry) for entry in run.journal]
+    if write is None:
+        write = os.environ.get(WRITE) == "write"
+    if write or not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(lines) + "\n")
+        return
+    recorded = path.read_text().splitlines()
+    if recorded != lines:
+        said = "\n".join(difflib.unified_diff(recorded, lines, str(path), "this run", lineterm="", n=0))
+        raise GoldenDiffers(f"{path} differs from this run ({WRITE}=write accepts the new one):\n{said}")
+
+
+def replay(agent: Agent, source: str | Path | Sequence[Entry]) -> str | None:
+    """Decide a stored journal again, without any effect. None: the agent decides the same; else what it does otherwise.
+
+    `source`: the path of a golden journal or of an export (`manage.py journal export`), or entries.
+    """
+    entries = read_journal(source) if isinstance(source, (str, Path)) else list(source)
+    if entries and entries[0].body.get("agent") != agent.name:
+        raise ValueError(f"this is a journal of {entries[0].body.get('agent')!r}, not of {agent.name!r}")
+    return redecide(agent, entries)
+
+
+def redecide(agent: Agent, entries: Sequence[Entry]) -> str | None:
+    """As `replay`, for entries that are surely the agent's."""
+    state = fold(entries[0].run_id, entries)
+    state.code = ""  # as if the code had changed: each decision is compared
+    try:
+        driver_for(agent, state).check(state, entries)
+    except Diverged as other:
+        return f"entry {other.seq}: recorded {other.recorded}, decided {other.attempted}"
+    return None
+
+
+def read_journal(path: str | Path) -> list[Entry]:
+    """The entries of a golden journal or an export."""
+    return [_entry(json.loads(line)) for line in Path(path).read_text().splitlines() if line.strip()]
+
+
+def _line(entry: Entry) -> str:
+    body = {key: value for key, value in entry.body.items() if key not in PASSING.get(entry.kind, ())}
+    said = {
+        "run_id": str(entry.run_id), "seq": entry.seq, "kind": entry.kind, "v": entry.v, "step": entry.step,
+        "settles": entry.settles, "epoch": entry.epoch, "actor": entry.actor,
+        "recorded_at": entry.recorded_at.isoformat(), "body": tagged(body),
+    }  # fmt: skip
+    return json.dumps(said)
+
+
+def _entry(line: dict[str, Any]) -> Entry:
+    body = line["body"]  # an export has the bytes as text, a golden journal the tagged value
+    text = body if isinstance(body, str) else json.dumps(body)
+    kept = dict.fromkeys(PASSING.get(line["kind"], ()), "")
+    return Entry(
+        UUID(line["run_id"]), line["seq"], line["kind"], line["v"], line["step"], line["settles"], line["epoch"],
+        line["actor"], datetime.fromisoformat(line["recorded_at"]), kept | decode(text.encode("latin-1")),
+    )  # fmt: skip

@@ -11,7 +11,7 @@ from demo.payments.storage import Storage
 # late: act, answer after `seconds`.       fail: 500, not acting.              reject: 422, not acting.
 # rate_limit: 429 with Retry-After.        drop: act, then cut the connection. payload: act, answer something else.
 KINDS = ("delay", "hang", "late", "fail", "reject", "rate_limit", "drop", "payload")
-LOOKUPS = ("order", "status")
+LOOKUPS = ("order", "offers", "books", "status")
 EVERY_ACTION = "*"
 LARGEST_PAYLOAD = 512 * 1024 * 1024
 

@@ -1,6 +1,7 @@
 """What really happened: one row an effect, one remembered answer a key."""
 
 import json
+import sqlite3
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -24,7 +25,9 @@ class Ledger:
         self._storage = storage
 
     def act(self, action: Action, args: dict[str, Any], *, key: str | None, reference: str | None) -> Outcome:
-        """The effect, once a key where the action de-duplicates. Raises KeyConflict.
+        """The effect, once a key where the action de-duplicates. Raises KeyConflict, or Refused.
+
+        What is remembered is answered before anything is checked: a hold that was booked in time stays booked.
 
         A `reference` only names the effect in the ledger; nothing is remembered under it.
         """
@@ -37,6 +40,7 @@ class Ledger:
                         raise KeyConflict
                     db.execute("UPDATE answer SET replays = replays + 1 WHERE key = ?", (key,))
                     return Outcome(json.loads(known[2]), replayed=True)
+            action.check(args, lambda number: _earlier(db, number))
             # The effect and what we shall say of it are one transaction: neither exists without the other.
             at = datetime.now(UTC).isoformat()
             effect = db.execute(
@@ -93,6 +97,11 @@ class Ledger:
         with self._storage.reading() as db:
             row = db.execute("SELECT count FROM counter WHERE name = ?", (name,)).fetchone()
         return 0 if row is None else int(row[0])
+
+
+def _earlier(db: sqlite3.Connection, number: int) -> dict[str, Any] | None:
+    row = db.execute("SELECT * FROM effect WHERE id = ?", (number,)).fetchone()
+    return None if row is None else _effect(row)
 
 
 def _effect(row: tuple[int, str | None, str, str, str]) -> dict[str, Any]:

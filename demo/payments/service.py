@@ -9,8 +9,10 @@ from typing import Any
 
 from demo.payments import page
 from demo.payments.actions import ACTIONS, Refused
+from demo.payments.books import batch_of, book_named
 from demo.payments.faults import BadFault, Fault, Faults
 from demo.payments.ledger import KeyConflict, Ledger
+from demo.payments.offers import KINDS, offers
 from demo.payments.orders import order_named
 from demo.payments.storage import Storage
 
@@ -67,6 +69,9 @@ class Service:
             ("GET", re.compile(r"/"), self._page),
             ("GET", re.compile(r"/ledger\.css"), self._stylesheet),
             ("GET", re.compile(r"/orders/(?P<argument>.+)"), self._order),
+            ("GET", re.compile(rf"/offers/(?P<argument>{'|'.join(KINDS)})"), self._offers),
+            ("GET", re.compile(r"/books/(?P<argument>[^/]+)"), self._book),
+            ("GET", re.compile(r"/books/(?P<argument>[^/]+/[0-9]{1,3})"), self._batch),
             ("POST", re.compile(rf"/(?P<argument>{'|'.join(ACTIONS)})"), self._act),
             ("GET", re.compile(r"/status/(?P<argument>.+)"), self._status),
             ("GET", re.compile(r"/effects"), self._effects),
@@ -97,7 +102,6 @@ class Service:
             raise Refused("The body is not a JSON object.")
 
         def act() -> Answer:
-            action.check(args)
             try:
                 done = self.ledger.act(action, args, key=request.key, reference=request.reference)
             except KeyConflict as conflict:
@@ -108,10 +112,22 @@ class Service:
 
     def _order(self, request: Request) -> Answer:
         def look_up() -> Answer:
-            order = order_named(request.argument)
-            return answer_json(404, {"error": "There is no such order."}) if order is None else answer_json(200, order)
+            return _known(order_named(request.argument), "order")
 
         return self._under_fault("order", request.reference, look_up)
+
+    def _offers(self, request: Request) -> Answer:
+        to, day = request.query.get("to", ""), request.query.get("day", "")
+        found = {"offers": offers(request.argument, to, day)}
+        return self._under_fault("offers", request.reference, lambda: answer_json(200, found))
+
+    def _book(self, request: Request) -> Answer:
+        return self._under_fault("books", request.reference, lambda: _known(book_named(request.argument), "ledger"))
+
+    def _batch(self, request: Request) -> Answer:
+        ledger, _, number = request.argument.partition("/")
+        found = batch_of(ledger, int(number)) if book_named(ledger) else None
+        return self._under_fault("books", request.reference, lambda: _known(found, "batch"))
 
     def _status(self, request: Request) -> Answer:
         def look_up() -> Answer:
@@ -182,6 +198,10 @@ SPOILED: dict[str, Callable[[Fault, Answer], Answer]] = {
     "drop": lambda _, answer: replace(answer, cut=True),
     "payload": lambda fault, answer: replace(answer, body=fault.payload()),
 }
+
+
+def _known(found: dict[str, Any] | None, what: str) -> Answer:
+    return answer_json(404, {"error": f"There is no such {what}."}) if found is None else answer_json(200, found)
 
 
 def _number(request: Request, name: str, default: int) -> int:

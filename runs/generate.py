@@ -17,6 +17,7 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from journal.copying import PastAppend, copy_journals, make_partition_of
+from journal.encoding import canonical
 from journal.entries import Draft, Kind
 from runs.digests import key_of
 from runs.errors import BadInput
@@ -73,13 +74,20 @@ def generate(runs: int, entries_per_run: int, seed: int = 0, told: Callable[[int
 
 
 def release_of(agent: str) -> Release:
-    tools = {
-        name: {"effect": effect, "description": f"{name.replace('_', ' ')}", "parameters": {argument: "str"}}
-        for name, effect, argument in AGENTS[agent][1]
-    }
-    content = {"agent": agent, "version": VERSION, "content": {"tools": tools, "generated": True}}
-    made, _ = Release.objects.get_or_create(id=sha256(f"{agent}@{VERSION}".encode()).hexdigest(), defaults=content)
-    return made
+    tools = [contract_of(*tool) for tool in AGENTS[agent][1]]
+    content = {"agent": agent, "version": VERSION, "driver": "decide", "model": None, "tools": tools}
+    release_id = sha256(canonical(content)).hexdigest()
+    rest = {"agent": agent, "version": VERSION, "content": content}
+    return Release.objects.get_or_create(id=release_id, defaults=rest)[0]
+
+
+def contract_of(name: str, effect: str, argument: str) -> dict[str, Any]:
+    """As `Tool.contract` tells it."""
+    parameters = {"type": "object", "properties": {argument: {"type": "string"}}, "required": [argument]}
+    return {
+        "name": name, "parameters": parameters, "effect": effect, "probe": effect == "probed", "approval": False,
+        "timeout": 60, "max_in_flight": 60, "key_ttl": 86_400, "retry": {"attempts": 5, "backoff": 1.0}, "doc": "",
+    }  # fmt: skip
 
 
 def past_id(at: datetime) -> UUID:

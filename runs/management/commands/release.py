@@ -2,23 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from django.core.management.base import BaseCommand, CommandParser
+import click
 from django.db.models import Count, Q
 
+from runs.answers import release
+from runs.management.arguments import HELP, RunsCommand, as_json
 from runs.models import ENDED, Release
+from runs.schemas import ReleaseList
+from terminal.command import exit_codes
+from terminal.screen import Column, Screen
+
+COLUMNS = (Column("release", keep=True), Column("runs"), Column("announced", keep=True), Column("id"))
 
 
-class Command(BaseCommand):
-    requires_system_checks = []
-    help = "Shows the releases: agent@version, runs that are not ended, when it was first announced, id."
+@click.group(context_settings=HELP, epilog=exit_codes())
+def words() -> None:
+    """Releases of agents."""
 
-    def add_arguments(self, parser: CommandParser) -> None:
-        verbs = parser.add_subparsers(dest="verb", required=True)
-        verbs.add_parser("list", help="one line a release")
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        open_runs = Count("run", filter=~Q(run__status__in=ENDED))
-        for row in Release.objects.annotate(open_runs=open_runs).order_by("agent", "-created_at", "id"):
-            self.stdout.write(f"{row}\t{row.open_runs} open\t{row.created_at:%Y-%m-%dT%H:%M:%SZ}\t{row.id}")
+@words.command("list", epilog=exit_codes())
+@as_json
+@click.pass_obj
+def list_releases(screen: Screen, /, as_json: bool) -> None:
+    """agent@version, its runs that have not ended, when it was first announced, its id."""
+    rows = Release.objects.order_by("agent", "-created_at", "id")
+    if as_json:
+        items = [release(row) for row in rows]
+        screen.json(ReleaseList(items=items, next_cursor=None).model_dump(mode="json"))
+        return
+    counted = rows.annotate(open_runs=Count("run", filter=~Q(run__status__in=ENDED))).defer("content")
+    screen.table(
+        COLUMNS,
+        ((str(row), f"{row.open_runs} open", f"{row.created_at:%Y-%m-%dT%H:%M:%SZ}", row.id) for row in counted),
+        empty="No worker has announced a release yet.",
+    )
+
+
+class Command(RunsCommand):
+    help = "Show the releases that workers have announced."
+    words = words

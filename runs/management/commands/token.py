@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+import click
 
 from runs.access import ROLES, make_token
-from runs.errors import RunsError
+from runs.management.arguments import HELP, RunsCommand
+from terminal.command import exit_codes
+from terminal.screen import Screen
 
 
-class Command(BaseCommand):
-    requires_system_checks = []
-    help = "Makes API tokens. The last line printed is the token; it cannot be shown again."
+@click.group(context_settings=HELP, epilog=exit_codes())
+def words() -> None:
+    """API tokens. Only their SHA-256 is kept: a token cannot be shown again."""
 
-    def add_arguments(self, parser: CommandParser) -> None:
-        verbs = parser.add_subparsers(dest="verb", required=True)
-        create = verbs.add_parser("create", help="a new token; a missing user is made")
-        create.add_argument("--user", required=True, metavar="U")
-        create.add_argument(
-            "--role", choices=sorted(ROLES), help="gives the user exactly this role; a new user is a viewer"
-        )
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        try:
-            token = make_token(options["user"], options["role"])
-        except RunsError as refused:
-            raise CommandError(str(refused), returncode=2) from refused
-        self.stdout.write(token)
+@words.command(epilog=exit_codes())
+@click.option("--user", required=True, metavar="U", help="A missing user is made, as a viewer.")
+@click.option("--role", type=click.Choice(sorted(ROLES)), help="Gives the user exactly this role.")
+@click.pass_obj
+def create(screen: Screen, /, user: str, role: str | None) -> None:
+    """Make a token. The last line printed is the token alone."""
+    screen.line(make_token(user, role))
+
+
+class Command(RunsCommand):
+    help = "Make API tokens. The last line printed is the token; it cannot be shown again."
+    words = words

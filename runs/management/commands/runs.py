@@ -1,0 +1,67 @@
+"""Lists runs: `manage.py runs --status held --label region:eu`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from runs import answers
+from runs.management.arguments import (
+    HELP,
+    AgentParam,
+    LabelParam,
+    RunsCommand,
+    as_json,
+    iso,
+    status_cell,
+    when,
+)
+from runs.models import Run, Status
+from runs.queries import list_runs
+from runs.schemas import RunList
+from runs.short_ids import short_id
+from terminal.command import exit_codes
+from terminal.screen import Cell, Column, Screen
+
+COLUMNS = (
+    Column("run", keep=True), Column("agent"), Column("status", keep=True), Column("since", keep=True, right=True),
+    Column("why it does not move"), Column("labels"),
+)  # fmt: skip
+
+
+@click.command("runs", context_settings=HELP, epilog=exit_codes())
+@click.option("--status", multiple=True, type=click.Choice(Status.values), help="One of these; may be repeated.")
+@click.option("--agent", type=AgentParam())
+@click.option("--release", metavar="AGENT@VERSION", help="Or the release's id.")
+@click.option("--label", multiple=True, type=LabelParam(), metavar="KEY:VALUE", help="All must match.")
+@click.option("--q", "text", metavar="TEXT", help="An id, a short id, a request key or an agent.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True)
+@click.option("--cursor", help="The next page: as the page before gave it.")
+@as_json
+@click.pass_obj
+def words(screen: Screen, /, as_json: bool, label: Any, cursor: str | None, **filters: Any) -> None:
+    """List runs, the newest first.
+
+    In a pipe, with tabs between: id, agent@version, status, since, reason, labels.
+    """
+    found, following = list_runs(**filters, labels=dict(label), after=cursor)
+    if as_json:
+        page = RunList(items=[answers.run_row(run) for run in found], next_cursor=following)
+        screen.json(page.model_dump(mode="json"))
+        return
+    screen.table(COLUMNS, (row_of(screen, run) for run in found), empty="No such runs.")
+    if following:
+        screen.note(f"more: --cursor {following}")
+
+
+def row_of(screen: Screen, run: Run) -> tuple[Cell, ...]:
+    labels = " ".join(f"{key}:{value}" for key, value in run.labels.items())
+    name = short_id(run.id) if screen.terminal else str(run.id)
+    since = when(screen, run.since) if screen.terminal else iso(run.since)
+    return name, str(run.release), status_cell(run.status), since, run.reason, labels
+
+
+class Command(RunsCommand):
+    help = "List runs, the newest first."
+    words = words

@@ -62,16 +62,15 @@ class Append:
     number: int
     seen: int
     entries: list[Draft]
-    then: Mapping[str, Any] | None = None
+    then: Any = None
 
 
 class Projection(Protocol):
-    """A statement sent in the append's transaction, after it. It must join journal_head (epoch, last_append_no, NOT
+    """Statements sent in the append's transaction, after it. Each must join journal_head (epoch, last_append_no, NOT
     append_refused) to follow written appends only: it is sent before the answers are known."""
 
-    sql: str
-
-    def arguments(self, appends: Sequence[Append]) -> dict[str, Any]: ...
+    def statements(self, appends: Sequence[Append]) -> Sequence[tuple[str, Mapping[str, Any]]]:
+        """For the appends that have a `then`, each with its arguments."""
 
 
 class Ticket:
@@ -164,10 +163,10 @@ class Lane:
     def _call(self, conn: psycopg.Connection[Any], batch: Sequence[Ticket], hold: UUID | None) -> list[Answer]:
         given = _columns(batch)
         append = APPEND_ONE if len(batch) == 1 else APPEND
-        projects = self.projection is not None and any(t.append.then is not None for t in batch)
-        if hold is None and not projects:
+        told = [t.append for t in batch if t.append.then is not None]
+        follows = self.projection.statements(told) if self.projection is not None and told else ()
+        if hold is None and not follows:
             return [Answer(*row) for row in conn.execute(append, given, prepare=True, binary=True)]
-        then = self.projection.arguments([t.append for t in batch]) if self.projection and projects else {}
         # One round trip. conn.transaction() would add two, and the pipeline's implicit COMMIT breaks the connection
         # when it fails.
         with conn.pipeline():
@@ -175,8 +174,8 @@ class Lane:
             if hold is not None:
                 conn.execute(HOLD, {"run": hold}, prepare=True)
             answers = conn.execute(append, given, prepare=True, binary=True)
-            if self.projection and projects:
-                conn.execute(self.projection.sql, then, prepare=True)
+            for statement, arguments in follows:
+                conn.execute(statement, arguments, prepare=True)
             conn.execute("COMMIT", prepare=True)
         return [Answer(*row) for row in answers]
 

@@ -6,50 +6,68 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
+import jsonschema_rs
 from django.db import connection, transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
 from journal.append import append_person, lock_head, raise_epoch
+from journal.encoding import canonical, problems
 from journal.entries import Draft, Kind
 from journal.feed import CHANNEL
 from journal.read import read_entries
 from runs.dispatch import dispatch
 from runs.errors import (
+    AlreadyAnswered,
     AlreadyDecided,
+    AnswerInvalid,
+    AskNotFound,
+    BadInput,
     DigestMismatch,
     DigestMissing,
     IntentNotFound,
     NotAwaitingApproval,
     NotHeld,
     NotQuarantined,
+    NotRetrying,
     ReasonMissing,
     RunEnded,
+    SignalIdTaken,
     VerdictUnknown,
 )
 from runs.models import ENDED, Run, Status
+from runs.moves import some
 from runs.projections import plain_text
+from runs.slots import Slot
 from runs.starting import start_run
-from runs.state import RunState, Slot, fold
+from runs.state import RunState, fold
+from runs.trees import cancel_descendants, tell_parent
 
 __all__ = [
     "Held",
+    "answer_ask",
     "cancel_run",
     "decide_approval",
     "hold_run",
     "locked_run",
+    "note_run",
     "release_run",
     "resume_run",
+    "retry_run",
+    "signal_run",
     "start_run",
     "wake",
 ]
 
 LONGEST_REASON = 10_000
+LONGEST_NAME = 200
 
 
 @dataclass(slots=True)
@@ -126,11 +144,15 @@ def control(verb: str, reason: str) -> Draft:
 
 
 def cancel_run(*, run_id: UUID, reason: str, actor: str) -> Run:
-    """No new call starts; an open one is awaited or reconciled; then the run is cancelled."""
+    """The run and every run below it: no new call starts; an open one is awaited or reconciled; then it is cancelled."""
     said = given_reason(reason)
     with locked_run(run_id) as held:
         held.append([control("cancel", said)], actor)
         wake(held, f"cancelled by {actor}")
+        cause = {"run": str(run_id), "seq": held.state.seq + 1}
+        for below, release_id in cancel_descendants(run_id, said, actor, cause):
+            transaction.on_commit(functools.partial(dispatch, below, release_id))
+            transaction.on_commit(functools.partial(tell, below))
     return fresh(run_id)
 
 
@@ -168,6 +190,80 @@ def release_run(*, run_id: UUID, reason: str, actor: str) -> Run:
         Run.objects.filter(id=run_id).update(crashes=0, crash_seq=held.state.seq + 1)
         wake(held, f"released by {actor}")
     return fresh(run_id)
+
+
+def retry_run(*, run_id: UUID, reason: str, actor: str) -> Run:
+    """What waits for a backoff is tried again now. Raises NotRetrying."""
+    said = given_reason(reason)
+    with locked_run(run_id) as held:
+        if not held.state.backs_off:
+            raise NotRetrying
+        held.append([control("retry", said)], actor)
+        wake(held, f"tried again by {actor}")
+    return fresh(run_id)
+
+
+def note_run(*, run_id: UUID, text: str, actor: str) -> Run:
+    """A remark in the journal, also of a run that has ended. It changes nothing. Raises ReasonMissing."""
+    said = given_reason(text)
+    with locked_run(run_id, even_ended=True) as held:
+        held.append([Draft(Kind.NOTE, {"text": said})], actor)
+    return fresh(run_id)
+
+
+def signal_run(*, run_id: UUID, name: str, payload: Any = None, signal_id: str | None = None, actor: str) -> Run:
+    """Kept in order until a WaitFor of this name takes it. The same `signal_id` again changes nothing.
+
+    Raises RunEnded, BadInput, SignalIdTaken.
+    """
+    if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME:
+        raise BadInput(f"The name of a signal has 1 to {LONGEST_NAME} characters.")
+    if lost := problems({"payload": payload}, "signal"):
+        raise BadInput(f"{lost[0]} is of a type that the journal cannot keep.")
+    body = {"name": name, "payload": payload} | some(id=signal_id)
+    with locked_run(run_id, even_ended=True) as held:
+        if signal_id is not None and (same := held.state.signal_of(name, signal_id)) is not None:
+            if canonical(same.payload) != canonical(payload):
+                raise SignalIdTaken(signal_id, same.at)
+            return held.run
+        held.refuse_if_ended()
+        waited = set(held.state.open)
+        held.append([Draft(Kind.SIGNAL, body)], actor)
+        held.state = fold(run_id, read_entries(connection, run_id))
+        if waited - set(held.state.open):  # a wait has taken it
+            wake(held, f"signal {name}")
+    return fresh(run_id)
+
+
+def answer_ask(*, run_id: UUID, seq: int, value: Any, actor: str) -> Run:
+    """Answer the question of entry `seq`, once. Raises AskNotFound, AlreadyAnswered, AnswerInvalid."""
+    with locked_run(run_id, even_ended=True) as held:
+        slot = next((slot for slot in held.state.slots.values() if slot.seq == seq and slot.kind == "ask"), None)
+        if slot is None:
+            raise AskNotFound(f"(seq {seq})")
+        if slot.settled and slot.settled_by is not None and slot.obs_at is not None:
+            raise AlreadyAnswered(slot.settled_by, slot.outcome or "", slot.obs_at)
+        held.refuse_if_ended()
+        if wrong := answer_fault(slot, value):
+            raise AnswerInvalid(wrong)
+        held.append([Draft(Kind.ANSWER, {"value": value}, step=slot.step, settles=slot.step)], actor)
+        wake(held, f"answered by {actor}")
+    return fresh(run_id)
+
+
+def answer_fault(slot: Slot, value: Any) -> str | None:
+    """Why this is no answer to the question, else None."""
+    if lost := problems({"value": value}, "answer"):
+        return f"{lost[0]} is of a type that the journal cannot keep."
+    options = slot.body.get("options")
+    if options is not None and value not in options:
+        return f"It is one of {', '.join(json.dumps(option, default=str) for option in options)}."
+    try:
+        jsonschema_rs.validate(slot.body["schema"], value)
+    except jsonschema_rs.ValidationError as error:
+        path = "".join(f".{part}" for part in error.instance_path)
+        return f"answer{path}: {error.message}."
+    return None
 
 
 VERDICTS = {"approve": "granted", "deny": "denied"}
@@ -212,3 +308,11 @@ def end_by_person(held: Held, entries: Sequence[Draft], actor: str, request_id: 
         status=Status.CANCELLED, reason="", since=Now(), ended_at=timezone.now(), wake_at=None, session=None,
         epoch=epoch, as_of_seq=held.state.seq + len(entries),
     )  # fmt: skip
+    if held.run.parent_id is not None:
+        transaction.on_commit(functools.partial(join_parent, held.run.id))
+
+
+def join_parent(child: UUID) -> None:
+    """The child has ended: its parent goes on, if it waits for that."""
+    if (due := tell_parent(child)) is not None:
+        dispatch(*due)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -11,28 +12,30 @@ from journal.encoding import problems
 from journal.entries import Draft, Kind
 from runs.agents import Agent
 from runs.digests import approval_digest, key_of
-from runs.moves import Call, Fail, Finish, Move, Sleep, as_record
+from runs.moves import Ask, Call, Decided, Fail, Finish, Move, Sleep, Spawn, WaitFor, as_record, some
 from runs.outcomes import describe
+from runs.slots import Control, Slot
 from runs.state import MODEL_ACTOR
+from runs.trees import Newborn
 
 SIBLINGS_AT_ONCE = 16
 SYSTEM = "system"
 
 
-def decision(seen: int, moves: Sequence[Move]) -> Draft:
+def decision(seen: int, decided: Decided) -> Draft:
     """A scripted PLAN. Its moves are the entries that follow it."""
-    return Draft(Kind.PLAN, {"seen": seen} | _said(moves), decision=True)
+    return Draft(Kind.PLAN, {"seen": seen} | _said(decided), decision=True)
 
 
-def model_plan(seen: int, moves: Sequence[Move], usage: dict[str, Any]) -> Draft:
+def model_plan(seen: int, decided: Decided, usage: dict[str, Any]) -> Draft:
     """A model's PLAN holds its moves whole: it was paid for, and outlives a refusal of the calls that follow."""
-    body = {"seen": seen, "moves": [as_record(move) for move in moves], "usage": usage} | _said(moves)
+    body = {"seen": seen, "moves": [as_record(move) for move in decided.moves], "usage": usage} | _said(decided)
     return Draft(Kind.PLAN, body, actor=MODEL_ACTOR)
 
 
-def _said(moves: Sequence[Move]) -> dict[str, Any]:
-    said: dict[str, Any] = {}
-    for move in moves:
+def _said(decided: Decided) -> dict[str, Any]:
+    said: dict[str, Any] = {} if decided.join == "all" else {"join": decided.join}
+    for move in decided.moves:
         if move.plan is not None:
             said["plan"] = list(move.plan)
         if move.thought is not None:
@@ -40,16 +43,74 @@ def _said(moves: Sequence[Move]) -> dict[str, Any]:
     return said
 
 
-def steps(agent: Agent, run_id: UUID, first_step: int, moves: Sequence[Move], now: Any) -> list[Draft]:
-    """Intents and timers for these moves, steps handed out from `first_step`."""
+def steps(
+    agent: Agent, run_id: UUID, first_step: int, moves: Sequence[Move], now: datetime, children: Mapping[int, Newborn]
+) -> list[Draft]:
+    """Intents, timers, questions and children for these moves, steps handed out from `first_step`."""
     drafts: list[Draft] = []
     for step, move in enumerate(moves, first_step):
-        if isinstance(move, Call):
-            drafts += intent(agent, run_id, step, move, crowded=step - first_step >= SIBLINGS_AT_ONCE)
-        elif isinstance(move, Sleep):
-            asked = {"seconds": move.seconds} if move.until is None else {"until": move.until}
-            drafts.append(Draft(Kind.TIMER, {"verb": "set", "due": move.due(now)} | asked, step=step, decision=True))
+        match move:
+            case Call():
+                drafts += intent(agent, run_id, step, move, crowded=step - first_step >= SIBLINGS_AT_ONCE)
+            case Sleep():
+                asked = {"seconds": move.seconds} if move.until is None else {"until": move.until}
+                drafts.append(_opened(Kind.TIMER, {"verb": "set"} | asked, step, move.due(now)))
+            case WaitFor():
+                awaited = {"verb": "set", "signal": move.name} | some(timeout=move.timeout)
+                drafts.append(_opened(Kind.TIMER, awaited, step, _after(now, move.timeout)))
+            case Ask():
+                question = {"question": move.question, "schema": move.schema}
+                question |= some(options=move.options, timeout=move.timeout)
+                drafts.append(_opened(Kind.ASK, question, step, _after(now, move.timeout)))
+            case Spawn():
+                drafts += spawned(step, move, children[step])
     return drafts
+
+
+def _opened(kind: Kind, body: dict[str, Any], step: int, due: float | None) -> Draft:
+    return Draft(kind, body | some(due=due), step=step, decision=True)
+
+
+def _after(now: datetime, seconds: float | None) -> float | None:
+    return None if seconds is None else now.timestamp() + seconds
+
+
+def spawned(step: int, move: Spawn, child: Newborn) -> list[Draft]:
+    """CHILD, with the failure it is when the child cannot be started."""
+    body: dict[str, Any] = {
+        "verb": "spawned",
+        "agent": move.agent,
+        "input": move.input,
+        "child": str(child.id) if child.id else None,
+        "release": child.release,
+    }
+    if asked := move.asked:
+        body["asked"] = asked
+    drafts = [Draft(Kind.CHILD, body, step=step, decision=True)]
+    if child.refused:
+        drafts.append(child_ended(step, None, {"outcome": "failed", "error": child.refused}, decided=True))
+    return drafts
+
+
+def child_ended(step: int, child: UUID | None, how: Mapping[str, Any], decided: bool = False) -> Draft:
+    """`how`: outcome, and result or error."""
+    body = {"verb": "ended", "child": str(child) if child else None, **how}
+    return Draft(Kind.CHILD, body, step=step, settles=step, decision=decided)
+
+
+def answer_expired(step: int) -> Draft:
+    return Draft(Kind.ANSWER, {"expired": True}, step=step, settles=step, decision=True, actor=SYSTEM)
+
+
+def timer_fired(step: int) -> Draft:
+    return Draft(Kind.TIMER, {"verb": "fired"}, step=step, decision=True)
+
+
+def withdrawn(slot: Slot, why: str) -> Draft:
+    """What was surely not done, or is not waited for any more. A wait is withdrawn by a decision: a signal or an answer
+    that comes before it settles the wait."""
+    body = {"outcome": "cancelled", "error": why, "source": "worker"}
+    return observation(slot.step, body, decided=slot.kind != "call")
 
 
 def intent(agent: Agent, run_id: UUID, step: int, call: Call, crowded: bool) -> list[Draft]:
@@ -113,6 +174,12 @@ def failure(step: int | None, error: str, due: float) -> Draft:
 
 def ending(move: Finish | Fail) -> Draft:
     body = {"result": move.value} if isinstance(move, Finish) else {"error": {"reason": move.reason}}
+    return Draft(Kind.DONE, body, decision=True)
+
+
+def cancelled(cancel: Control) -> Draft:
+    """The end of a cancelled run, with the run whose cancel was the cause, if it was another's."""
+    body = {"cancelled": cancel.reason} | some(cause=cancel.body.get("cause"))
     return Draft(Kind.DONE, body, decision=True)
 
 

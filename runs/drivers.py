@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from journal.encoding import canonical, decode, encode
-from journal.entries import Entry, Kind
+from journal.entries import Entry
 from runs.agents import Agent, FunctionModel
-from runs.moves import Fail, Finish, Move, as_moves, as_record, from_record
+from runs.moves import Decided, Fail, Finish, Won, as_decided, as_record, from_record
 from runs.outcomes import CallFailed, describe
-from runs.state import RunState, RunView, Slot
+from runs.run_view import RunView
+from runs.slots import Decision, Slot
+from runs.state import RunState
 
 log = logging.getLogger("holdfast.drivers")
 
@@ -36,8 +38,8 @@ class Driver(Protocol):
     def check(self, state: RunState, entries: Sequence[Entry]) -> None:
         """Decide again what is recorded, before any effect. Raises Diverged."""
 
-    def decide(self, state: RunState) -> list[Move] | ModelRequest:
-        """The next moves; called when no intent is unsettled."""
+    def decide(self, state: RunState) -> Decided | ModelRequest:
+        """The next moves; called when no step is unsettled."""
 
 
 def driver_for(agent: Agent, state: RunState) -> Driver:
@@ -48,13 +50,19 @@ def driver_for(agent: Agent, state: RunState) -> Driver:
     return DecideDriver(agent)
 
 
-def compare(seq: int, recorded: Sequence[dict[str, Any]], attempted: Sequence[Move]) -> None:
-    given = [as_record(move) for move in attempted]
+def compare(made: Decision, slots: Mapping[int, Slot], attempted: Decided) -> None:
+    """Raises Diverged if the recorded decision is not the one that would be made now."""
+    recorded = [slots[step].recorded for step in made.steps]
+    given = [as_record(move) for move in attempted.moves]
     # Compared as they read back: an Enum or a dataclass in the arguments comes out of the journal as a plain value.
     # One by one, so that the path in the description of what cannot be kept is the same.
-    same = len(recorded) == len(given) and all(map(alike, recorded, given))
+    same = made.join == attempted.join and len(recorded) == len(given) and all(map(alike, recorded, given))
     if not same:
-        raise Diverged(seq, list(recorded), given)
+        raise Diverged(slots[made.steps[0]].seq, shown(recorded, made.join), shown(given, attempted.join))
+
+
+def shown(records: list[dict[str, Any]], join: str) -> list[dict[str, Any]]:
+    return [{"first": records}] if join == "first" else records
 
 
 def alike(recorded: dict[str, Any], attempted: dict[str, Any]) -> bool:
@@ -67,28 +75,27 @@ class DecideDriver:
     def __init__(self, agent: Agent) -> None:
         self.agent = agent
 
-    def decide(self, state: RunState) -> list[Move]:
+    def decide(self, state: RunState) -> Decided:
         assert callable(self.agent.decide)
-        return as_moves(self.agent.decide(RunView(state)))
+        return as_decided(self.agent.decide(RunView(state)))
 
     def check(self, state: RunState, entries: Sequence[Entry]) -> None:
         """Only when the code has changed since the run started: each decision costs a fold of its prefix."""
         if state.code == self.agent.code_digest:
             return
         prefix = RunState(state.run_id)
-        made = {decision.seq: decision.steps for decision in state.decisions}
+        made = {decision.seq: decision for decision in state.decisions if decision.steps}
         for entry in entries:
-            if entry.kind == Kind.PLAN and made.get(entry.seq):
-                prefix.committed_seq = entry.body["seen"]
-                recorded = [state.slots[step].recorded for step in made[entry.seq]]
-                compare(entry.seq, recorded, self._again(prefix))
+            if (decision := made.get(entry.seq)) is not None:
+                prefix.committed_seq = decision.seen
+                compare(decision, state.slots, self._again(prefix))
             prefix.apply(entry)
 
-    def _again(self, prefix: RunState) -> list[Move]:
+    def _again(self, prefix: RunState) -> Decided:
         try:
             return self.decide(prefix)
         except BaseException as error:
-            return [Fail(f"the agent's code raised {describe(error)}")]
+            return Decided([Fail(f"the agent's code raised {describe(error)}")])
 
 
 class ModelDriver:
@@ -97,9 +104,11 @@ class ModelDriver:
     def __init__(self, model: FunctionModel) -> None:
         self.model = model
 
-    def decide(self, state: RunState) -> list[Move] | ModelRequest:
+    def decide(self, state: RunState) -> Decided | ModelRequest:
         pending = state.pending_moves
-        return [from_record(record) for record in pending] if pending else ModelRequest(self.model)
+        if not pending:
+            return ModelRequest(self.model)
+        return Decided([from_record(record) for record in pending], state.pending_join)
 
     def check(self, state: RunState, entries: Sequence[Entry]) -> None:
         return None
@@ -114,11 +123,11 @@ class FlowDriver:
         self.flow: Generator[Any, Any, Any] = agent.flow(self.view)
         self.count = 0  # decisions replayed so far
         self.first_step = 1  # of the yield that the generator stands at
-        self.standing: list[Move] | None = None
+        self.standing: Decided | None = None
         self.single = True
 
-    def decide(self, state: RunState) -> list[Move]:
-        """Advances over every recorded yield. An empty list: the last recorded yield is not settled yet."""
+    def decide(self, state: RunState) -> Decided:
+        """Advances over every recorded yield. No moves: the last recorded yield is not settled yet."""
         self.view._state = state
         if self.standing is None:
             self._advance(state, None)
@@ -128,7 +137,7 @@ class FlowDriver:
             if slots is None:
                 return self.standing
             if not all(slot.settled for slot in slots):
-                return []
+                return Decided([])
             self.first_step += len(slots)
             self._advance(state, slots)
 
@@ -140,9 +149,9 @@ class FlowDriver:
         if self.first_step not in state.slots:
             return None
         assert self.standing is not None
-        slots = [state.slots[step] for step in state.decisions[self.count - 1].steps]
-        compare(slots[0].seq, [slot.recorded for slot in slots], self.standing)
-        return slots
+        made = state.decisions[self.count - 1]
+        compare(made, state.slots, self.standing)
+        return [state.slots[step] for step in made.steps]
 
     def _advance(self, state: RunState, settled: list[Slot] | None) -> None:
         recorded = state.decisions[self.count] if self.count < len(state.decisions) else None
@@ -152,21 +161,35 @@ class FlowDriver:
         try:
             yielded = self._send(settled)
             self.single = not isinstance(yielded, (list, tuple))
-            self.standing = as_moves(yielded)
+            self.standing = as_decided(yielded)
         except StopIteration as end:
-            self.standing = [Finish(end.value)]
+            self.standing = Decided([Finish(end.value)])
         except CallFailed as failed:
-            self.standing = [Fail(str(failed))]
+            self.standing = Decided([Fail(str(failed))])
         except BaseException as error:  # SystemExit and the like too: an agent's code ends its run, never the worker
             log.warning("run %s: a flow raised", state.run_id, exc_info=True)
-            self.standing = [Fail(f"the agent's code raised {describe(error)}")]
+            self.standing = Decided([Fail(f"the agent's code raised {describe(error)}")])
 
     def _send(self, settled: list[Slot] | None) -> Any:
         if settled is None:
             return next(self.flow)
+        assert self.standing is not None
+        if self.standing.join == "first":
+            return self._send_first(settled)
         failed = next((slot for slot in settled if slot.outcome != "succeeded"), None)
         if failed is not None:
-            error = CallFailed(failed.tool, failed.outcome or "failed", failed.error or "", failed.step)
-            return self.flow.throw(error)
+            return self.flow.throw(failure_of(failed))
         results = [slot.result for slot in settled]
         return self.flow.send(results[0] if self.single else results)
+
+    def _send_first(self, settled: list[Slot]) -> Any:
+        """The first success in the journal's order; without one, the last failure."""
+        by_time = sorted(settled, key=lambda slot: slot.obs_seq or 0)
+        won = next((slot for slot in by_time if slot.outcome == "succeeded"), None)
+        if won is None:
+            return self.flow.throw(failure_of(by_time[-1]))
+        return self.flow.send(Won(settled.index(won), won.result))
+
+
+def failure_of(slot: Slot) -> CallFailed:
+    return CallFailed(slot.tool, slot.outcome or "failed", slot.error or "", slot.step)

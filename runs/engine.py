@@ -12,9 +12,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
+from math import inf
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from journal.crash import Crashed
 from journal.entries import Draft, Kind
@@ -24,7 +27,7 @@ from runs.calls import Ended, Raised, drain
 from runs.claims import CRASH_LIMIT, Claim, Lost
 from runs.digests import approval_digest
 from runs.drivers import Diverged, ModelRequest
-from runs.moves import Fail, Finish, Move
+from runs.moves import Decided, Fail, Finish
 from runs.outcomes import describe
 from runs.performing import (
     MODEL_RETRY,
@@ -38,8 +41,22 @@ from runs.performing import (
 )
 from runs.projections import Park, open_intents
 from runs.recorder import Recorder
-from runs.rules import Act, Ask, AwaitPerson, Fire, Moment, RequestApproval, Send, WaitUntil, Withdraw, next_act
-from runs.state import RunView, Slot
+from runs.rules import (
+    Act,
+    Ask,
+    AwaitPerson,
+    Fire,
+    Join,
+    Moment,
+    RequestApproval,
+    Send,
+    WaitUntil,
+    Withdraw,
+    next_act,
+    next_wait,
+)
+from runs.run_view import RunView
+from runs.slots import Slot
 from runs.tools import ToolContext
 
 if TYPE_CHECKING:
@@ -74,6 +91,8 @@ class Slice(Recorder):
                 self.open()
                 while self.parked is None:
                     self.turn()
+                if self.state.done is not None and self.state.parent is not None:
+                    self.worker.tell_parent(self.run_id)
                 return self.parked
             except Lost:
                 self.leave()
@@ -114,7 +133,7 @@ class Slice(Recorder):
         elif self.state.open:
             self.settle()
         elif self.state.cancel is not None:
-            self.commit([Draft(Kind.DONE, {"cancelled": self.state.cancel.reason}, decision=True)], Park("cancelled"))
+            self.commit([drafts.cancelled(self.state.cancel)], Park("cancelled"))
         else:
             self.decide()
 
@@ -144,13 +163,26 @@ class Slice(Recorder):
         """The rules' word on each unsettled step that is not under way."""
         moment = Moment(self.worker.session.now(), self.claim.taken_over_at, self.state.cancel is not None)
         found: dict[int, Act] = {}
+        ended = self.ended_children()
         for step, slot in self.state.open.items():
             if step in self.flying:
                 continue
-            tool = self.agent.toolbox.get(slot.tool) if slot.kind == "call" else None
-            digest = approval_digest(tool, slot.args, self.run_id, step) if tool and slot.gate == "approval" else ""
+            if slot.kind != "call":
+                how = ended.get(slot.child) if slot.child else None
+                found[step] = next_wait(slot, moment, self.state.is_over(slot), how)
+                continue
+            tool = self.agent.toolbox[slot.tool]
+            digest = approval_digest(tool, slot.args, self.run_id, step) if slot.gate == "approval" else ""
             found[step] = next_act(slot, tool, digest, moment, absent=step in self.absent)
         return found
+
+    def open_children(self) -> list[UUID]:
+        return [slot.child for slot in self.state.open.values() if slot.kind == "child" and slot.child]
+
+    def ended_children(self) -> Mapping[UUID, Mapping[str, Any]]:
+        """How those children ended that this run still waits for. None is asked for before it is born."""
+        children = self.open_children()
+        return self.worker.ended_children(children) if children and not self.newborn else {}
 
     def settle(self) -> None:
         acts = self.acts()
@@ -160,7 +192,7 @@ class Slice(Recorder):
         if ready:
             self.carry_out(ready)
         elif self.flying:
-            self.land(min((act.at for act in acts.values() if isinstance(act, WaitUntil)), default=None))
+            self.land(min((act.at for act in acts.values() if isinstance(act, WaitUntil) and act.at), default=None))
         else:
             self.let_go(self.park_for(acts))
 
@@ -178,14 +210,17 @@ class Slice(Recorder):
                 case Send(source):
                     written.append(drafts.attempt(step, len(slot.attempts) + 1, source))
                 case Fire():
-                    written.append(Draft(Kind.TIMER, {"verb": "fired"}, step=step, decision=True))
+                    written.append(drafts.answer_expired(step) if slot.kind == "ask" else drafts.timer_fired(step))
+                case Join(how):
+                    written.append(drafts.child_ended(step, slot.child, how))
                 case RequestApproval():
                     tool = self.agent.toolbox[slot.tool]
                     digest = approval_digest(tool, slot.args, self.run_id, step)
                     written.append(drafts.request_approval(step, digest))
-                case Withdraw():
-                    body = {"outcome": "cancelled", "error": "the run was cancelled", "source": "worker"}
-                    written.append(drafts.observation(step, body))
+                case Withdraw(why):
+                    if slot.kind == "child" and slot.child:  # first, so that no child outlives the word that it was
+                        self.worker.cancel_child(slot.child, f"{why} in its parent", {"run": str(self.run_id)})
+                    written.append(drafts.withdrawn(slot, why))
         if written and not self.commit(written):
             return
         for step, act in ready.items():
@@ -199,41 +234,59 @@ class Slice(Recorder):
         """Needs a person before needs an approval before waits; a waiting sibling's time is kept either way."""
         people = [act for act in acts.values() if isinstance(act, AwaitPerson)]
         people.sort(key=lambda act: act.status != "needs_reconciliation")
-        due = sorted((act for act in acts.values() if isinstance(act, WaitUntil)), key=lambda act: act.at)
-        wake = due[0].at if due else 0.0
+        waits = sorted((act for act in acts.values() if isinstance(act, WaitUntil)), key=lambda act: act.at or inf)
+        wake = waits[0].at or 0.0 if waits else 0.0
+        children = self.open_children()
+        first = any(self.state.slots[step].decided.join == "first" for step in acts)  # type: ignore[union-attr]
+        kept = Park("waiting", "", wake, open_intents(self.state), tuple(children), first)
         if people:
-            return Park(people[0].status, "; ".join(act.why for act in people), wake, open_intents(self.state))
-        today = wake - self.worker.session.now() < 43_200
-        at = datetime.fromtimestamp(wake, UTC).strftime("%H:%M:%S UTC" if today else "%Y-%m-%d %H:%M:%S UTC")
-        return Park("waiting", f"{due[0].why} at {at}", wake, open_intents(self.state))
+            return replace(kept, status=people[0].status, reason="; ".join(act.why for act in people))
+        return replace(kept, reason=self.reason_of(waits))
+
+    def reason_of(self, waits: Sequence[WaitUntil]) -> str:
+        """What it waits for, soonest first, each said once; many children are counted."""
+        said = list(dict.fromkeys(self.sentence(act) for act in waits))
+        if len(said) > 3:
+            return f"{said[0]}; and {len(said) - 1} more"
+        return "; ".join(said)
+
+    def sentence(self, act: WaitUntil) -> str:
+        if act.at is None:
+            return act.why
+        today = act.at - self.worker.session.now() < 43_200
+        at = datetime.fromtimestamp(act.at, UTC).strftime("%H:%M:%S UTC" if today else "%Y-%m-%d %H:%M:%S UTC")
+        return f"{act.why} {'at' if act.why.endswith('again') else 'until'} {at}"
 
     # -- decisions --------------------------------------------------------------------------------------------------
 
     def decide(self) -> None:
         try:
-            moves = self.driver.decide(self.state)
+            decided = self.driver.decide(self.state)
         except Diverged as error:
             return self.diverge(error)
         except Crashed:
             raise
         except BaseException as error:  # SystemExit and the like too: an agent's code ends its run, never the worker
             log.warning("run %s: agent %s raised", self.run_id, self.agent.name, exc_info=True)
-            return self.write([Fail(f"the agent's code raised {describe(error)}")])
-        if isinstance(moves, ModelRequest):
-            return self.ask_model(moves)
-        return self.write(moves)
+            return self.write(Decided([Fail(f"the agent's code raised {describe(error)}")]))
+        if isinstance(decided, ModelRequest):
+            return self.ask_model(decided)
+        return self.write(decided)
 
-    def write(self, moves: Sequence[Move]) -> None:
+    def write(self, decided: Decided) -> None:
+        moves = decided.moves
         last = moves[-1]
         if isinstance(last, (Finish, Fail)):
             self.commit([drafts.ending(last)], Park("failed", last.reason) if isinstance(last, Fail) else Park("done"))
             return
-        made = [] if self.state.pending_moves else [drafts.decision(self.seen, moves)]
+        made = [] if self.state.pending_moves else [drafts.decision(self.seen, decided)]
         first = self.state.next_step
         now = datetime.fromtimestamp(self.worker.session.now(), UTC)
-        made += drafts.steps(self.agent, self.run_id, first, moves, now)
+        children = self.worker.newborn(self.run_id, first, moves)
+        made += drafts.steps(self.agent, self.run_id, first, moves, now, children)
         for draft in made:
             self.add(draft)
+        self.newborn = [child for child in children.values() if not child.refused]
         sends = any(draft.kind == Kind.TOOL_CALL and draft.body["gate"] is None for draft in made)
         if not self.commit(park=None if sends else self.rest()) or self.parked is not None:
             return
@@ -251,8 +304,9 @@ class Slice(Recorder):
                 reason = f"the model did not answer in {len(attempts)} attempts: {last.error}"
                 self.commit([drafts.ending(Fail(reason))], Park("failed", reason))
                 return
-            if last.due is not None and last.due > self.worker.session.now():
-                self.let_go(self.park_for({MODEL_STEP: WaitUntil(last.due, "the model is asked again")}))
+            if last.due is not None and not last.hurried and last.due > self.worker.session.now():
+                wait = WaitUntil(last.due, "the model is asked again")
+                self.let_go(Park("waiting", self.sentence(wait), last.due))
                 return
         if self.commit([drafts.attempt(None, len(attempts) + 1, "model")]):
             deadline = time.monotonic() + request.model.timeout

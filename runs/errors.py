@@ -38,6 +38,14 @@ class RequestKeyTaken(RunsError):
         self.run_id = run_id
 
 
+class BusinessIdTaken(RunsError):
+    """Only one open run of this agent may have this label."""
+
+    def __init__(self, business_id: str, run_id: str | None) -> None:
+        super().__init__(f"{business_id} belongs to {run_id or 'a run that has just ended: try again'}.")
+        self.business_id, self.run_id = business_id, run_id
+
+
 class RunNotFound(RunsError):
     """There is no such run."""
 
@@ -102,6 +110,34 @@ class AlreadyDecided(RunsError):
         self.actor, self.verdict, self.at = actor, verdict, at
 
 
+class AskNotFound(RunsError):
+    """The run asks no such question."""
+
+
+class AlreadyAnswered(RunsError):
+    """The question was settled before; your answer was not written."""
+
+    def __init__(self, actor: str, verdict: str, at: datetime) -> None:
+        super().__init__(f"{actor}: {verdict}, at {at:%Y-%m-%d %H:%M:%S} UTC.")
+        self.actor, self.verdict, self.at = actor, verdict, at
+
+
+class AnswerInvalid(RunsError):
+    """This is no answer to the question."""
+
+
+class SignalIdTaken(RunsError):
+    """A signal with this id came before, with another payload; this one was not written."""
+
+    def __init__(self, signal_id: str, at: datetime) -> None:
+        super().__init__(f"{signal_id} came at {at:%Y-%m-%d %H:%M:%S} UTC.")
+        self.signal_id, self.at = signal_id, at
+
+
+class NotRetrying(RunsError):
+    """Nothing of this run waits to be tried again."""
+
+
 class NotAwaitingApproval(RunsError):
     """This intent does not wait for approval."""
 
@@ -112,3 +148,31 @@ class ApprovalExpired(RunsError):
 
 class VerdictUnknown(RunsError):
     """There is no such verdict."""
+
+
+class GateScopeUnknown(RunsError):
+    """A gate's scope is all, agent:X, release:X@V, worker:W, region:R or tool:T."""
+
+
+class GateExists(RunsError):
+    """This scope has a gate already."""
+
+    def __init__(self, scope: str, gate_id: int, actor: str, reason: str, at: datetime) -> None:
+        super().__init__(f"{actor} placed gate {gate_id} on {scope} at {at:%Y-%m-%d %H:%M:%S} UTC: {reason}")
+        self.gate_id, self.actor, self.at = gate_id, actor, at
+
+
+class GateNotFound(RunsError):
+    """There is no such open gate."""
+
+
+class CursorUnknown(RunsError):
+    """This cursor is not one that this list gave."""
+
+    def __init__(self, cursor: str) -> None:
+        super().__init__(f"({cursor[:60]!r})")
+        self.path = "cursor"
+
+
+class AgentNotFound(RunsError):
+    """No worker has announced an agent of this name."""

@@ -64,10 +64,12 @@ class WorkerSession(models.Model):
     draining_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
     end_reason = models.TextField(blank=True)
+    totals = models.JSONField(null=True, db_default={}, help_text="What it counted; NULL once it is in runs_tally.")
 
     class Meta:
         indexes = [
             models.Index(fields=["expires_at"], name="runs_session_live", condition=models.Q(ended_at__isnull=True)),
+            models.Index(fields=["id"], name="runs_session_counted", condition=models.Q(totals__isnull=False)),
             GinIndex(fields=["serves"], name="runs_session_serves"),
         ]
 
@@ -78,7 +80,7 @@ class WorkerSession(models.Model):
 class Run(models.Model):
     id = models.UUIDField(primary_key=True)
     agent = models.TextField()
-    release = models.ForeignKey(Release, models.PROTECT)
+    release = models.ForeignKey(Release, models.PROTECT, db_index=False)
     status = models.CharField(max_length=24, choices=Status, db_default=Status.QUEUED)
     reason = models.TextField(blank=True, help_text="Why it does not move, and what releases it.")
     since = models.DateTimeField(db_default=Now(), help_text="When the status last changed.")
@@ -103,9 +105,13 @@ class Run(models.Model):
     parent_step = models.IntegerField(null=True, help_text="The parent's step that spawned it.")
     parent_told = models.BooleanField(db_default=False, help_text="Whether its end has made the parent due.")
     awaits = ArrayField(models.UUIDField(), db_default=[], help_text="Children that it waited for at its last park.")
+    awaits_any = models.BooleanField(db_default=False, help_text="Whether one of them is enough.")
     priority = models.SmallIntegerField(db_default=0, help_text="0 to 9; a higher one is claimed sooner.")
     deadline_at = models.DateTimeField(null=True, help_text="When it is cancelled if it has not ended.")
     business_id = models.TextField(null=True, help_text="`label:value` that only one open run of the agent may have.")
+    over_limit = models.BooleanField(
+        db_default=False, help_text="Queued for a place among its agent's runs in flight: sent when one is let go."
+    )
     input = models.BinaryField(null=True, help_text="A stateless run's input, in the journal's encoding.")
     ending = models.BinaryField(null=True, help_text="A stateless run's ending, as a DONE entry would tell it.")
     created_at = models.DateTimeField(db_default=Now())
@@ -137,6 +143,10 @@ class Run(models.Model):
         indexes = [
             models.Index(fields=["status", "-id"], name="runs_run_by_status"),
             models.Index(fields=["agent", "-id"], name="runs_run_by_agent"),
+            models.Index(fields=["release", "-id"], name="runs_run_by_release"),
+            models.Index(
+                fields=["request_key"], name="runs_run_by_request_key", condition=models.Q(request_key__isnull=False)
+            ),
             models.Index(fields=["wake_at"], name="runs_run_due", condition=models.Q(wake_at__isnull=False)),
             models.Index(fields=["session"], name="runs_run_by_session", condition=models.Q(session__isnull=False)),
             models.Index(fields=["dispatched_at"], name="runs_run_queued", condition=models.Q(status=Status.QUEUED)),
@@ -157,6 +167,11 @@ class Run(models.Model):
                 condition=models.Q(status=Status.QUEUED, priority__gt=0),
             ),
             models.Index(
+                fields=["agent", "-priority", "id"],
+                name="runs_run_over_limit",
+                condition=models.Q(status=Status.QUEUED, over_limit=True),
+            ),
+            models.Index(
                 fields=["business_id"], name="runs_run_by_business_id", condition=models.Q(business_id__isnull=False)
             ),
             GinIndex(fields=["labels"], name="runs_run_labels", opclasses=["jsonb_path_ops"]),
@@ -164,6 +179,16 @@ class Run(models.Model):
 
     def __str__(self) -> str:
         return f"{self.agent} {self.id}"
+
+
+class Tally(models.Model):
+    """The sum of what ended sessions counted, by name."""
+
+    name = models.TextField(primary_key=True)
+    total = models.FloatField()
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.total:g}"
 
 
 class Gate(models.Model):
@@ -174,6 +199,8 @@ class Gate(models.Model):
     actor = models.TextField()
     created_at = models.DateTimeField(db_default=Now())
     lifted_at = models.DateTimeField(null=True)
+    lifted_by = models.TextField(blank=True, db_default="")
+    lift_reason = models.TextField(blank=True, db_default="")
 
     class Meta:
         constraints = [
@@ -182,6 +209,56 @@ class Gate(models.Model):
 
     def __str__(self) -> str:
         return f"{self.scope}: {self.reason}"
+
+
+class Throttle(models.Model):
+    """The row under whose lock a limit is judged: `tool:T` and the value counted by, `rate:T`, or `agent:X`."""
+
+    pk = models.CompositePrimaryKey("scope", "key")
+    scope = models.TextField()
+    key = models.TextField(blank=True)
+    at_once = models.IntegerField(null=True, help_text="Of an agent: runs in flight, as a claim last said.")
+    sent = ArrayField(models.FloatField(), db_default=[], help_text="The last sends of a rate, POSIX seconds.")
+
+    def __str__(self) -> str:
+        return f"{self.scope} {self.key}".strip()
+
+
+class Permit(models.Model):
+    """A call's place in the line of its limit (`granted_at` NULL), then its right to be sent, until its outcome."""
+
+    pk = models.CompositePrimaryKey("run_id", "step")
+    run = models.ForeignKey(Run, models.PROTECT, db_constraint=False, db_index=False)
+    step = models.IntegerField()
+    scope = models.TextField(help_text="tool:T")
+    key = models.TextField(null=True, help_text="The value that calls at once are counted by; NULL: only a rate.")
+    at_once = models.IntegerField(null=True)
+    priority = models.SmallIntegerField(db_default=0)
+    asked_at = models.DateTimeField(db_default=Now())
+    granted_at = models.DateTimeField(null=True)
+    taken = models.BooleanField(db_default=False, help_text="Whether the run has heard that it was granted.")
+    rate_key = models.TextField(null=True, help_text="The value that sends in a time are counted by.")
+    not_before = models.FloatField(null=True, help_text="When it may be sent, of its rate: POSIX seconds.")
+
+    class Meta:
+        indexes = [
+            models.Index(
+                fields=["scope", "key", "-priority", "asked_at", "run", "step"],
+                name="runs_permit_line",
+                condition=models.Q(granted_at__isnull=True),
+            ),
+            models.Index(
+                fields=["scope", "key"], name="runs_permit_granted", condition=models.Q(granted_at__isnull=False)
+            ),
+            models.Index(
+                fields=["scope", "rate_key", "not_before"],
+                name="runs_permit_booked",
+                condition=models.Q(not_before__isnull=False),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.run_id}:{self.step} {self.scope} {self.key or ''}".strip()
 
 
 class Evidence(models.Model):

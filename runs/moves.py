@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from pydantic import TypeAdapter
+from pydantic.errors import PydanticSchemaGenerationError
 
 if TYPE_CHECKING:
     from runs.tools import Tool
@@ -66,6 +69,108 @@ class Sleep:
         return now.timestamp() + self.seconds if self.seconds is not None else self.until.timestamp()  # type: ignore[union-attr]
 
 
+def checked_timeout(of: str, timeout: float | None) -> None:
+    if timeout is not None and not 0 <= timeout <= LONGEST_SLEEP:
+        raise ValueError(f"{of}(timeout=) takes from 0 to ten years of seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class WaitFor:
+    """Wait for a signal of this name. Signals are kept in order, also those that came before anybody waited for them.
+
+    The result is the signal's payload; after `timeout` seconds the wait has expired.
+    """
+
+    name: str
+    timeout: float | None = None
+    plan: Sequence[Any] | None = field(default=None, kw_only=True)
+    thought: str | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise ValueError("WaitFor takes the name of a signal")
+        checked_timeout("WaitFor", self.timeout)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Ask:
+    """Ask a person. The result is the answer, of this type and, where given, one of the options.
+
+    After `timeout` seconds without an answer the question has expired.
+    """
+
+    question: str
+    schema: dict[str, Any]
+    options: Sequence[Any] | None
+    timeout: float | None
+    plan: Sequence[Any] | None
+    thought: str | None
+
+    def __init__(
+        self,
+        question: str,
+        type: Any = str,
+        options: Sequence[Any] | None = None,
+        timeout: float | None = None,
+        *,
+        plan: Sequence[Any] | None = None,
+        thought: str | None = None,
+    ) -> None:
+        if not isinstance(question, str) or not question.strip():
+            raise ValueError("Ask takes a question as text")
+        if options is not None and not list(options):
+            raise ValueError("Ask(options=) needs at least one option, or none given at all")
+        checked_timeout("Ask", timeout)
+        for name, value in (
+            ("question", question),
+            ("schema", schema_of(type)),
+            ("options", None if options is None else list(options)),
+            ("timeout", timeout),
+            ("plan", plan),
+            ("thought", thought),
+        ):
+            object.__setattr__(self, name, value)
+
+
+def schema_of(type: Any) -> dict[str, Any]:
+    """The JSON schema of an answer's type, or a schema given as such."""
+    if isinstance(type, dict):
+        return type
+    try:
+        return TypeAdapter(type).json_schema()
+    except (PydanticSchemaGenerationError, TypeError) as error:
+        raise ValueError(f"Ask(type=) takes a type that has a JSON schema, not {type!r}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Spawn:
+    """Start a run of another agent as a child. The result is the child's; its failure is the call's.
+
+    `deadline`: seconds after which the child is cancelled.
+    """
+
+    agent: str
+    input: Any = None
+    release: str | None = field(default=None, kw_only=True)
+    labels: Mapping[str, str] | None = field(default=None, kw_only=True)
+    deadline: float | None = field(default=None, kw_only=True)
+    plan: Sequence[Any] | None = field(default=None, kw_only=True)
+    thought: str | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        name = getattr(self.agent, "name", self.agent)
+        if not isinstance(name, str) or not name:
+            raise ValueError("Spawn takes an agent or its name")
+        object.__setattr__(self, "agent", name)
+        if self.deadline is not None and not 0 < self.deadline <= LONGEST_SLEEP:
+            raise ValueError("Spawn(deadline=) takes up to ten years of seconds")
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What was asked for beside agent and input."""
+        return some(release=self.release, labels=dict(self.labels or {}) or None, deadline=self.deadline)
+
+
 @dataclass(frozen=True, slots=True)
 class Finish:
     """End the run with a result."""
@@ -88,42 +193,103 @@ class Fail:
             raise TypeError(f"Fail takes its reason as text, not {type(self.reason).__name__}")
 
 
-Move = Call | Sleep | Finish | Fail
+Wait = Sleep | WaitFor | Ask | Spawn
+Move = Call | Wait | Finish | Fail
+Join = Literal["all", "first"]
+
+
+class First:
+    """Waits side by side, over as soon as one of them has succeeded (a Sleep by ending) or all have failed.
+
+    The others are withdrawn; children among them are cancelled. A call cannot be withdrawn, so it cannot stand here.
+    """
+
+    def __init__(self, *moves: Wait) -> None:
+        for move in moves:
+            if not isinstance(move, (Sleep, WaitFor, Ask, Spawn)):
+                raise TypeError(f"First takes Sleep, WaitFor, Ask and Spawn, not {type(move).__name__}")
+        if not moves:
+            raise TypeError("First takes at least one move")
+        self.moves = moves
+
+
+class Won(NamedTuple):
+    """What a flow gets for a First: which of its moves succeeded first, counted from 0, and its result."""
+
+    which: int
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """Moves side by side, and whether all of them are waited for or the first to succeed."""
+
+    moves: list[Move]
+    join: Join = "all"
 
 
 def as_record(move: Move) -> dict[str, Any]:
     """The move as it is journaled in a model's PLAN, shown in a divergence and compared at a re-decision."""
     match move:
         case Call():
-            return {"call": move.tool, "args": move.args} | ({"id": move.id} if move.id is not None else {})
+            return {"call": move.tool, "args": move.args} | some(id=move.id)
         case Sleep():
             return {"sleep": move.seconds} if move.until is None else {"until": move.until.astimezone(UTC)}
+        case WaitFor():
+            return {"wait_for": move.name} | some(timeout=move.timeout)
+        case Ask():
+            return {"ask": move.question, "schema": move.schema} | some(options=move.options, timeout=move.timeout)
+        case Spawn():
+            asked = some(
+                release=move.release, labels=dict(move.labels) if move.labels else None, deadline=move.deadline
+            )
+            return {"spawn": move.agent, "input": move.input} | asked
         case Finish():
             return {"finish": move.value}
         case Fail():
             return {"fail": move.reason}
 
 
+def some(**given: Any) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if value is not None}
+
+
 def from_record(record: Mapping[str, Any]) -> Move:
-    if "call" in record:
-        return Call(record["call"], id=record.get("id"), **record["args"])
-    if "sleep" in record:
-        return Sleep(record["sleep"])
-    if "until" in record:
-        return Sleep(until=record["until"])
-    if "finish" in record:
-        return Finish(record["finish"])
-    return Fail(record["fail"])
+    """The move that `as_record` told of."""
+    given = dict(record)
+    if "call" in given:
+        return Call(given["call"], id=given.get("id"), **given["args"])
+    if "sleep" in given:
+        return Sleep(given["sleep"])
+    if "until" in given:
+        return Sleep(until=given["until"])
+    if "wait_for" in given:
+        return WaitFor(given["wait_for"], given.get("timeout"))
+    if "ask" in given:
+        return Ask(given["ask"], given["schema"], given.get("options"), given.get("timeout"))
+    if "spawn" in given:
+        return Spawn(given.pop("spawn"), given.pop("input"), **given)
+    if "finish" in given:
+        return Finish(given["finish"])
+    return Fail(given["fail"])
 
 
-def as_moves(given: object) -> list[Move]:
-    """What an agent returned or yielded, as a list of moves; raises TypeError naming what is wrong."""
+MOVES = (Call, Sleep, WaitFor, Ask, Spawn, Finish, Fail)
+NAMED = "Call, Sleep, WaitFor, Ask, Spawn, First, Finish or Fail"
+
+
+def as_decided(given: object) -> Decided:
+    """What an agent returned or yielded; raises TypeError naming what is wrong."""
+    if isinstance(given, First):
+        return Decided(list(given.moves), "first")
     moves: list[Any] = list(given) if isinstance(given, (list, tuple)) else [given]
     for move in moves:
-        if not isinstance(move, (Call, Sleep, Finish, Fail)):
-            raise TypeError(f"an agent decides Call, Sleep, Finish or Fail, not {type(move).__name__}")
+        if isinstance(move, First):
+            raise TypeError("First stands alone: decide it by itself, not in a list")
+        if not isinstance(move, MOVES):
+            raise TypeError(f"an agent decides {NAMED}, not {type(move).__name__}")
     if not moves:
         raise TypeError("an agent decided nothing: return a move, or Finish()")
     if len(moves) > 1 and any(isinstance(move, (Finish, Fail)) for move in moves):
         raise TypeError("Finish and Fail stand alone: they cannot be decided beside other moves")
-    return moves
+    return Decided(moves)

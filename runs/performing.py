@@ -16,9 +16,11 @@ from journal.errors import PayloadStoreDown
 from runs import drafts
 from runs.agents import FunctionModel
 from runs.calls import Ended, Raised, Returned, finish
-from runs.moves import as_moves
+from runs.moves import as_decided
 from runs.outcomes import Absent, Found, PermanentError, TransientError, Undecided, describe
-from runs.state import RunState, RunView, Slot
+from runs.run_view import RunView
+from runs.slots import Slot
+from runs.state import RunState
 from runs.tools import Cancelled, Retry, Tool, ToolContext
 
 if TYPE_CHECKING:
@@ -146,7 +148,7 @@ def answer_of(flight: Flight, how: Ended, state: RunState, seen: int, now: float
     if isinstance(how, Returned):
         try:
             moves, usage = how.value
-            return drafts.model_plan(seen, as_moves(moves), amounts(usage))
+            return drafts.model_plan(seen, as_decided(moves), amounts(usage))
         except (TypeError, ValueError) as fault:
             error = f"the model function has to return (moves, usage): {fault}"
     else:

@@ -11,20 +11,32 @@ from uuid import UUID
 from psycopg import Connection
 
 from journal.committer import Append
-from runs.state import RunState, Slot
+from runs.slots import Slot
+from runs.state import RunState
+from runs.trees import Newborn
 
 
 @dataclass(frozen=True, slots=True)
 class Park:
-    """How a run is let go: status, why it does not move, when it wakes (POSIX seconds, 0: never by itself)."""
+    """How a run is let go: status, why it does not move, when it wakes (POSIX seconds, 0: never by itself), and the
+    children that it waits for, all of them or any."""
 
     status: str
     reason: str = ""
     wake: float = 0.0
     intents: str = "[]"
+    awaits: tuple[UUID, ...] = ()
+    awaits_any: bool = False
 
-    def as_then(self) -> Mapping[str, Any]:
-        return {"status": self.status, "reason": plain_text(self.reason), "wake": self.wake, "intents": self.intents}
+    def as_columns(self) -> Mapping[str, Any]:
+        return {
+            "status": self.status,
+            "reason": plain_text(self.reason),
+            "wake": self.wake,
+            "intents": self.intents,
+            "awaits": "{" + ",".join(map(str, self.awaits)) + "}",
+            "any": self.awaits_any,
+        }
 
 
 LONGEST_TEXT = 2_000
@@ -35,42 +47,82 @@ def plain_text(text: str) -> str:
     return text[:LONGEST_TEXT].replace("\0", "\u2400").encode("utf-8", "replace").decode("utf-8")
 
 
-class LetGo:
-    """The projection that goes with an append: judged by the head, so that it needs no answer first.
+@dataclass(frozen=True, slots=True)
+class Then:
+    """What goes with an append: children to be born, and how the run is let go."""
 
-    It changes nothing if the append was refused, or if a steering entry came before it that the worker has not read:
-    then the worker keeps the run and reads on.
-    """
+    park: Park | None = None
+    children: Sequence[Newborn] = ()
 
-    sql = """
+
+# Judged by the head, so that it needs no answer first. It changes nothing if the append was refused, or if a steering
+# entry came before it that the worker has not read: then the worker keeps the run and reads on.
+LET_GO_WITH = """
 UPDATE runs_run r SET session_id = NULL, status = a.status, reason = a.reason, since = h.append_at,
        intents = a.intents::jsonb, as_of_seq = h.append_last_seq,
-       wake_at = CASE WHEN a.wake > 0 THEN to_timestamp(a.wake) END,
+       wake_at = CASE WHEN a.awaits <> '{}' AND runs_joined_v1(a.awaits::uuid[], a.any) THEN clock_timestamp()
+                      WHEN a.wake > 0 THEN to_timestamp(a.wake) END,
+       awaits = a.awaits::uuid[], awaits_any = a.any,
        ended_at = CASE WHEN a.status IN ('done', 'failed', 'cancelled') THEN h.append_at END
-  FROM unnest(%(then_runs)b::uuid[], %(then_epochs)b::bigint[], %(then_numbers)b::bigint[], %(then_seens)b::bigint[],
-              %(then_status)b::text[], %(then_reason)b::text[], %(then_wake)b::float8[], %(then_intents)b::text[])
-       AS a (run, epoch, number, seen, status, reason, wake, intents)
+  FROM unnest(%(runs)b::uuid[], %(epochs)b::bigint[], %(numbers)b::bigint[], %(seens)b::bigint[], %(status)b::text[],
+              %(reason)b::text[], %(wake)b::float8[], %(intents)b::text[], %(awaits)b::text[], %(any)b::bool[])
+       AS a (run, epoch, number, seen, status, reason, wake, intents, awaits, "any")
   JOIN journal_head h ON h.run_id = a.run AND h.epoch = a.epoch AND h.last_append_no = a.number AND NOT h.append_refused
    AND (h.last_steering_seq <= a.seen OR h.last_steering_seq >= h.append_first_seq)
  WHERE r.id = a.run AND r.as_of_seq < h.append_last_seq
 """
+SPAWN_WITH = """
+SELECT runs_spawn_v1(a.run, a.step::int, a.id, a.agent, a.release, a.labels::jsonb, a.deadline, a.business, a.salt,
+                     a.digest, a.body)
+  FROM unnest(%(runs)b::uuid[], %(epochs)b::bigint[], %(numbers)b::bigint[], %(step)b::bigint[], %(id)b::uuid[],
+              %(agent)b::text[], %(release)b::text[], %(labels)b::text[], %(deadline)b::float8[], %(business)b::text[],
+              %(salt)b::bytea[], %(digest)b::bytea[], %(body)b::bytea[])
+       AS a (run, epoch, number, step, id, agent, release, labels, deadline, business, salt, digest, body)
+  JOIN journal_head h ON h.run_id = a.run AND h.epoch = a.epoch AND h.last_append_no = a.number AND NOT h.append_refused
+"""
 
-    def arguments(self, appends: Sequence[Append]) -> dict[str, Any]:
-        going = [(append, append.then) for append in appends if append.then]
-        return {
-            "then_runs": [append.run_id for append, _ in going],
-            "then_epochs": [append.epoch for append, _ in going],
-            "then_numbers": [append.number for append, _ in going],
-            "then_seens": [append.seen for append, _ in going],
-        } | {f"then_{name}": [then[name] for _, then in going] for name in ("status", "reason", "wake", "intents")}
+
+class RunsProjection:
+    """The run rows' part in an append's transaction: children first, so that who waits for them finds them."""
+
+    def statements(self, appends: Sequence[Append]) -> list[tuple[str, dict[str, Any]]]:
+        born = [(append, child) for append in appends for child in then_of(append).children]
+        going = [(append, park) for append in appends if (park := then_of(append).park) is not None]
+        told: list[tuple[str, dict[str, Any]]] = []
+        if born:
+            rows = [child.as_columns() for _, child in born]
+            told.append((SPAWN_WITH, of_appends([append for append, _ in born]) | columns(rows)))
+        if going:
+            rows = [park.as_columns() for _, park in going]
+            of = of_appends([append for append, _ in going])
+            told.append((LET_GO_WITH, of | columns(rows) | {"seens": [append.seen for append, _ in going]}))
+        return told
 
 
-LET_GO = "SELECT runs_let_go_v1(%s, %s, %s, %s, %s, %s, %s::jsonb)"
+def then_of(append: Append) -> Then:
+    then: Then = append.then or Then()
+    return then
+
+
+def of_appends(appends: Sequence[Append]) -> dict[str, list[Any]]:
+    return {
+        "runs": [append.run_id for append in appends],
+        "epochs": [append.epoch for append in appends],
+        "numbers": [append.number for append in appends],
+    }
+
+
+def columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+LET_GO = "SELECT runs_let_go_v2(%s, %s, %s, %s, %s, %s, %s::jsonb, %s::uuid[], %s)"
 
 
 def let_go(conn: Connection[Any], run_id: UUID, epoch: int, seen: int, park: Park) -> bool:
     """Let a run go without an append. False: it is not ours any more, or a steering entry came that was not read."""
-    given = (run_id, epoch, seen, park.status, plain_text(park.reason), park.wake, park.intents)
+    given = (run_id, epoch, seen, park.status, plain_text(park.reason), park.wake, park.intents,
+             list(park.awaits), park.awaits_any)  # fmt: skip
     row = conn.execute(LET_GO, given).fetchone()
     return bool(row and row[0])
 

@@ -6,6 +6,7 @@ answer says otherwise is read anew from the journal.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -18,8 +19,9 @@ from journal.entries import STEERING, Draft, Entry, Kind
 from runs.claims import Claim, Lost
 from runs.drivers import Driver, driver_for
 from runs.performing import stored
-from runs.projections import Park
+from runs.projections import Park, Then
 from runs.state import MODEL_ACTOR, RunState, fold
+from runs.trees import Newborn
 
 if TYPE_CHECKING:
     from runs.agents import Agent
@@ -27,8 +29,8 @@ if TYPE_CHECKING:
 
 POINTS: dict[str, str] = {
     Kind.TOOL_CALL: "intent", Kind.ATTEMPT: "attempt", Kind.OBS: "outcome", Kind.ERROR: "outcome", Kind.PLAN: "plan",
-    Kind.APPROVAL: "approval", Kind.RECONCILE: "finding", Kind.TIMER: "timer", Kind.CONTROL: "control",
-    Kind.DONE: "done",
+    Kind.APPROVAL: "approval", Kind.RECONCILE: "finding", Kind.TIMER: "timer", Kind.ASK: "question",
+    Kind.ANSWER: "answer", Kind.CHILD: "child", Kind.CONTROL: "control", Kind.DONE: "done",
 }  # fmt: skip
 
 
@@ -41,6 +43,7 @@ class Recorder:
         self.pending: list[Draft] = []
         self.number = 0
         self.seen = 0
+        self.newborn: Sequence[Newborn] = ()  # children to be born with the next append
         self.parked: Park | None = None
         self.progressed = False
         self.state: RunState
@@ -93,9 +96,12 @@ class Recorder:
         for point in points:
             crash_point(f"before-{point}")
         self.number += 1
-        then = park.as_then() if park else None
+        then = Then(park, self.newborn) if park or self.newborn else None
+        self.newborn = ()
         append = Append(self.run_id, self.claim.epoch, self.number, self.seen, batch, then)
+        began = time.monotonic()
         answer = self.worker.committer.append(append)
+        took = time.monotonic() - began
         for point in points:
             crash_point(f"after-{point}")
         match answer.verdict:
@@ -103,6 +109,7 @@ class Recorder:
                 assert answer.first_seq and answer.last_seq and answer.recorded_at
                 self.progressed |= any(d.settles is not None or d.actor == MODEL_ACTOR for d in batch)
                 self.worker.touched(self)
+                self.worker.session.totals.appended(batch, self.state, took)
                 return self.written(answer.first_seq, answer.last_seq, answer.recorded_at, park)
             case "refused":
                 self.read()
@@ -112,6 +119,7 @@ class Recorder:
                 return False
             case _:
                 self.pending = batch
+                self.worker.session.totals.fenced()
                 raise Lost
 
     def written(self, first: int, last: int, at: datetime, park: Park | None) -> bool:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from runs.state import Slot
+from runs.short_ids import short_id
+from runs.slots import Slot
 from runs.tools import Retry, Tool
 
 UNDECIDED_LIMIT = 3
@@ -25,15 +28,22 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class WaitUntil:
-    """Not before this time (POSIX seconds)."""
+    """Not before this time (POSIX seconds); None: not before something comes from outside."""
 
-    at: float
+    at: float | None
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Fire:
-    """The timer is due."""
+    """The timer is due: the sleep is over, or nothing came in time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """The child has ended."""
+
+    how: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +61,12 @@ class AwaitPerson:
 
 @dataclass(frozen=True, slots=True)
 class Withdraw:
-    """The run is being cancelled and this was surely not done: settle it as cancelled."""
+    """It was surely not done, or is not waited for any more: settle it as cancelled."""
+
+    why: str = "the run was cancelled"
 
 
-Act = Send | Ask | WaitUntil | Fire | RequestApproval | AwaitPerson | Withdraw
+Act = Send | Ask | WaitUntil | Fire | Join | RequestApproval | AwaitPerson | Withdraw
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +78,41 @@ class Moment:
     cancelling: bool
 
 
-def next_act(slot: Slot, tool: Tool | None, digest: str, moment: Moment, absent: bool = False) -> Act:
-    """`digest`: what an approval would be bound to if it were asked for now. `tool` is None for a sleep.
+def next_wait(slot: Slot, moment: Moment, over: bool, ended: Mapping[str, Any] | None) -> Act:
+    """A sleep, a wait for a signal, a question, a child. `over`: another move of the same First has succeeded.
+
+    `ended`: how the child ended, once it has.
+    """
+    if slot.kind == "child":
+        if ended is not None:
+            return Join(ended)
+        if over:
+            return Withdraw("another came first")
+        if slot.child is None:
+            return Join({"outcome": "failed", "error": "it was never started"})
+        return WaitUntil(None, f"waits for its child {slot.tool} {short_id(slot.child)}")
+    if over or moment.cancelling:
+        return Withdraw("another came first" if over else "the run was cancelled")
+    if slot.due is not None and slot.due <= moment.now:
+        return Fire()
+    return WaitUntil(slot.due, waits_for(slot))
+
+
+def waits_for(slot: Slot) -> str:
+    match slot.kind:
+        case "signal":
+            return f"waits for the signal {slot.signal}"
+        case "ask":
+            return f"asks: {slot.body['question']}"
+        case _:
+            return "sleeping"
+
+
+def next_act(slot: Slot, tool: Tool, digest: str, moment: Moment, absent: bool = False) -> Act:
+    """A call. `digest`: what an approval would be bound to if it were asked for now.
 
     `absent`: a probe has just said that the last attempt did not act.
     """
-    if slot.kind == "sleep":
-        if moment.cancelling:
-            return Withdraw()
-        due = float(slot.body["due"])
-        return Fire() if due <= moment.now else WaitUntil(due, "sleeping")
-    assert tool is not None
     if slot.in_doubt and not absent:
         return settle_doubt(slot, tool, moment)
     if moment.cancelling:
@@ -96,7 +132,7 @@ def next_act(slot: Slot, tool: Tool | None, digest: str, moment: Moment, absent:
     if slot.cleared:
         return Send("operator")
     last = slot.attempts[-1]
-    if last.due is not None and last.due > moment.now:
+    if last.due is not None and last.due > moment.now and not last.hurried:
         return WaitUntil(last.due, f"{slot.tool} (step {slot.step}) is tried again")
     return Send("retry")
 
@@ -147,7 +183,7 @@ def probe(slot: Slot, moment: Moment) -> Act:
 def again(slot: Slot, tool: Tool, moment: Moment) -> Act:
     """Send again under the same key: at once after a crash, with backoff after an answer that said nothing."""
     last = slot.attempts[-1]
-    if last.unknown_at is None:
+    if last.unknown_at is None or last.hurried:
         return Send("resume")
     due = last.unknown_at.timestamp() + tool.retry.wait(last.number, slot.key)
     return Send("retry") if due <= moment.now else WaitUntil(due, f"{slot.tool} (step {slot.step}) is tried again")

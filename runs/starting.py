@@ -6,7 +6,8 @@ import functools
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -18,12 +19,17 @@ from journal.encoding import canonical, encode, problems
 from journal.entries import Draft, Kind, seal
 from journal.payloads import payload_store
 from runs.dispatch import dispatch
-from runs.errors import BadInput, RequestKeyTaken, UnknownAgent, UnknownRelease
+from runs.errors import BadInput, BusinessIdTaken, RequestKeyTaken, UnknownAgent, UnknownRelease
 from runs.models import Release, Run, Status
+from runs.moves import LONGEST_SLEEP, some
 from runs.registry import agents, announce, release_for
+from runs.trees import business_id_of
 
 LONGEST_KEY = 200
-START = "SELECT id, created_at FROM runs_start_v1(%s, %s, %s, %s::jsonb, %s, %s, %s, %s, %s, %s)"
+START = """
+SELECT id, created_at FROM runs_start_v2(%s, %s, %s, %s::jsonb, %s, %s, %s::int, %s::float8, %s, %s, %s, %s, %s)
+"""
+NOW = "SELECT extract(epoch FROM clock_timestamp())::float8"
 
 
 def start(
@@ -33,12 +39,18 @@ def start(
     request_key: str | None = None,
     release: str | None = None,
     labels: Mapping[str, str] | None = None,
+    deadline: float | datetime | None = None,
+    priority: int = 0,
 ) -> UUID:
     """Start a run; its id. Safe inside a transaction: the run goes out when that commits.
 
-    `request_key`: the same key with the same agent, input, release and labels gives the same run.
+    `request_key`: the same key with the same agent, input, release and labels gives the same run. `deadline`: seconds
+    from now, or a time, at which the run is cancelled if it has not ended. `priority`: 0 to 9, higher ones first.
     """
-    run, _ = start_run(agent=agent, input=input, actor="sdk", request_key=request_key, release=release, labels=labels)
+    run, _ = start_run(
+        agent=agent, input=input, actor="sdk", request_key=request_key, release=release, labels=labels,
+        deadline=deadline, priority=priority,
+    )  # fmt: skip
     return run.id
 
 
@@ -50,25 +62,72 @@ def start_run(
     request_key: str | None = None,
     release: str | None = None,
     labels: Mapping[str, str] | None = None,
+    deadline: float | datetime | None = None,
+    priority: int = 0,
 ) -> tuple[Run, bool]:
     """The run, and whether it was made now.
 
-    Raises UnknownAgent, UnknownRelease, BadInput, RequestKeyTaken.
+    Raises UnknownAgent, UnknownRelease, BadInput, RequestKeyTaken, BusinessIdTaken.
     """
     check(input, request_key, labels)
+    check_bounds(deadline, priority)
     if not is_writable(agent):
         raise UnknownAgent("Its name is no text.")
     if release is not None and not is_writable(release):
         raise UnknownRelease("Its name is no text.")
     chosen = release_for(agent, release)
-    asked = {"input": input, "release": release, "labels": dict(labels or {})}
+    given = dict(labels or {})
+    asked = {"input": input, "release": release, "labels": given}
     digest = hashlib.sha256(canonical(asked)).digest() if request_key is not None else None
-    run = write_start(chosen, input, actor, request_key, digest, dict(labels or {}))
+    business_id = business_id_of(chosen.content.get("unique"), given)
+    ends = ends_at(deadline if deadline is not None else chosen.content.get("deadline"))
+    new = NewRun(chosen, input, actor, given, request_key, digest, priority, ends, business_id)
+    run = write_start(new)
     if run is None:
-        assert request_key is not None
-        return started_under(agent, request_key, digest), False
+        return existing(new), False
     transaction.on_commit(functools.partial(dispatch, run.id, chosen.id))
     return run, True
+
+
+@dataclass(frozen=True, slots=True)
+class NewRun:
+    """What is to be started. `deadline`: POSIX seconds by the database's clock."""
+
+    release: Release
+    input: Any
+    actor: str
+    labels: dict[str, str]
+    request_key: str | None
+    request_digest: bytes | None
+    priority: int
+    deadline: float | None
+    business_id: str | None
+
+
+def existing(new: NewRun) -> Run:
+    """The run that has this request key already. Raises BusinessIdTaken if it is the business id that is taken."""
+    agent = new.release.agent
+    if new.request_key is not None and Run.objects.filter(agent=agent, request_key=new.request_key).exists():
+        return started_under(agent, new.request_key, new.request_digest)
+    holder = Run.objects.filter(agent=agent, business_id=new.business_id, ended_at__isnull=True).first()
+    raise BusinessIdTaken(new.business_id or "", str(holder.id) if holder else None)
+
+
+def ends_at(deadline: float | datetime | None) -> float | None:
+    if deadline is None or isinstance(deadline, datetime):
+        return deadline.timestamp() if deadline is not None else None
+    with connection.cursor() as cursor:
+        cursor.execute(NOW)
+        return float(cursor.fetchone()[0]) + deadline
+
+
+def check_bounds(deadline: float | datetime | None, priority: int) -> None:
+    if isinstance(deadline, datetime) and deadline.tzinfo is None:
+        raise BadInput("A deadline needs a time zone.")
+    if isinstance(deadline, (int, float)) and not 0 < deadline <= LONGEST_SLEEP:
+        raise BadInput("A deadline is a number of seconds above 0, up to ten years, or a time with a zone.")
+    if type(priority) is not int or not 0 <= priority <= 9:
+        raise BadInput("A priority is a whole number from 0 to 9.")
 
 
 def started_under(agent: str, request_key: str, digest: bytes | None) -> Run:
@@ -79,21 +138,22 @@ def started_under(agent: str, request_key: str, digest: bytes | None) -> Run:
     return run
 
 
-def write_start(
-    release: Release, input: Any, actor: str, request_key: str | None, digest: bytes | None, labels: dict[str, str]
-) -> Run | None:
-    """One statement. None: the request key is taken."""
+def write_start(new: NewRun) -> Run | None:
+    """One statement. None: the request key or the business id is taken."""
+    release = new.release
     own = agents().get(release.id)
     code = own.code_digest if own else ""
-    body: dict[str, Any] = {"agent": release.agent, "input": input, "release": release.id, "code": code}
-    if labels:
-        body["labels"] = labels
+    body: dict[str, Any] = {"agent": release.agent, "input": new.input, "release": release.id, "code": code}
+    body |= some(labels=new.labels or None, deadline=new.deadline, priority=new.priority or None)
     run_id: UUID | None = None
     if len(encode(body)) > payload_store().limit:
         run_id = new_run_id()
         body = payload_store().offload(run_id, body)
     ((salt, payload, data),) = seal([Draft(Kind.START, body)])
-    given = [run_id, release.agent, release.id, json.dumps(labels), request_key, digest, actor, salt, payload, data]
+    given = [
+        run_id, release.agent, release.id, json.dumps(new.labels), new.request_key, new.request_digest, new.priority,
+        new.deadline or 0.0, new.business_id, new.actor, salt, payload, data,
+    ]  # fmt: skip
     row = ask(given)
     if row is not None and row[0] is None:  # known to this process, but not to this database
         announce()
@@ -102,8 +162,10 @@ def write_start(
         return None
     return Run(
         id=row[0], agent=release.agent, release=release, status=Status.QUEUED, since=row[1], created_at=row[1],
-        labels=labels, request_key=request_key, request_digest=digest, epoch=0, as_of_seq=1,
-        crashes=0, crash_seq=0, dispatches=0,
+        labels=new.labels, request_key=new.request_key, request_digest=new.request_digest, epoch=0, as_of_seq=1,
+        crashes=0, crash_seq=0, dispatches=0, priority=new.priority, business_id=new.business_id,
+        deadline_at=datetime.fromtimestamp(new.deadline, UTC) if new.deadline else None,
+        parent_told=False, awaits=[], awaits_any=False,
     )  # fmt: skip
 
 

@@ -2,190 +2,17 @@
 
 from __future__ import annotations
 
-import random
+from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from journal.entries import Entry, Kind
+from runs.moves import Join
+from runs.slots import Approval, Attempt, Control, Decision, Signal, Slot
 
 MODEL_ACTOR = "model"
-
-
-@dataclass(slots=True)
-class Attempt:
-    """One send of a call. `step` NULL belongs to a model request."""
-
-    number: int
-    seq: int
-    epoch: int
-    at: datetime
-    source: str
-    error: str | None = None
-    due: float | None = None
-    unknown_at: datetime | None = None
-
-
-@dataclass(slots=True)
-class Approval:
-    verdict: str
-    seq: int
-    at: datetime
-    actor: str
-    digest: str
-    note: str = ""
-
-
-@dataclass(slots=True)
-class Control:
-    """A hold, cancel, divergence or quarantine in force."""
-
-    verb: str
-    reason: str
-    actor: str
-    at: datetime
-    seq: int
-    body: dict[str, Any]
-
-
-@dataclass(slots=True)
-class Slot:
-    """A step: a call or a sleep."""
-
-    step: int
-    kind: str
-    seq: int
-    at: datetime
-    body: dict[str, Any]
-    approval: Approval | None = None
-    attempts: list[Attempt] = field(default_factory=list)
-    outcome: str | None = None
-    result: Any = None
-    error: str | None = None
-    obs_seq: int | None = None
-    obs_at: datetime | None = None
-    settled_by: str | None = None
-    cleared: bool = False
-    cleared_by: str | None = None
-    cleared_at: datetime | None = None
-    probe_asked: bool = False
-    undecided: int = 0
-    undecided_at: datetime | None = None
-
-    @property
-    def tool(self) -> str:
-        return str(self.body["tool"]) if self.kind == "call" else "sleep"
-
-    @property
-    def args(self) -> dict[str, Any]:
-        return self.body["args"] if self.kind == "call" else {}
-
-    @property
-    def id(self) -> str | None:
-        return self.body.get("id")
-
-    @property
-    def key(self) -> str:
-        return str(self.body.get("key", ""))
-
-    @property
-    def effect(self) -> str:
-        return str(self.body.get("effect", ""))
-
-    @property
-    def digest(self) -> str:
-        return str(self.body.get("digest", ""))
-
-    @property
-    def gate(self) -> str | None:
-        return self.body.get("gate")
-
-    @property
-    def settled(self) -> bool:
-        return self.outcome is not None
-
-    @property
-    def in_doubt(self) -> bool:
-        """Its last attempt has neither an error nor a settling observation, and nobody said that it did not happen."""
-        return self.kind == "call" and not self.settled and bool(self.attempts) and not self.surely_not_done
-
-    @property
-    def surely_not_done(self) -> bool:
-        return not self.attempts or self.cleared or self.attempts[-1].error is not None
-
-    @property
-    def state(self) -> str:
-        if self.settled:
-            return "settled"
-        if self.in_doubt:
-            return "in_doubt"
-        return "awaiting_approval" if self.approval and self.approval.verdict == "requested" else "pending"
-
-    @property
-    def recorded(self) -> dict[str, Any]:
-        """The move that made this step, as `moves.as_record` tells it."""
-        if self.kind == "call":
-            return {"call": self.tool, "args": self.args} | ({"id": self.id} if self.id is not None else {})
-        return {"sleep": self.body["seconds"]} if "seconds" in self.body else {"until": self.body["until"]}
-
-
-@dataclass(slots=True)
-class Decision:
-    """A PLAN: the seq it was made from, its time, the steps it made; a model's also keeps its moves."""
-
-    seq: int
-    seen: int
-    by_model: bool
-    moves: list[dict[str, Any]] | None
-    steps: list[int] = field(default_factory=list)
-
-
-class RunView:
-    """What an agent's code sees of its run: `decide(state)`, a flow's `run`, a model function's `state`."""
-
-    def __init__(self, state: RunState) -> None:
-        self._state = state
-        self._now: datetime | None = None
-
-    @property
-    def id(self) -> UUID:
-        return self._state.run_id
-
-    @property
-    def input(self) -> Any:
-        return self._state.input
-
-    @property
-    def calls(self) -> list[Slot]:
-        return [slot for slot in self._state.slots.values() if slot.kind == "call"]
-
-    def call(self, id: str) -> Slot | None:
-        """The last call that the agent gave this id."""
-        return next((slot for slot in reversed(self.calls) if slot.id == id), None)
-
-    @property
-    def last(self) -> Slot | None:
-        calls = self.calls
-        return calls[-1] if calls else None
-
-    @property
-    def plan(self) -> list[Any]:
-        return self._state.plan
-
-    @property
-    def usage(self) -> dict[str, float]:
-        return self._state.usage
-
-    @property
-    def now(self) -> datetime:
-        """The time of the last entry that the decision is made from."""
-        return self._now or self._state.time_of(self._state.committed_seq)
-
-    def random(self, label: str) -> float:
-        """A number in [0, 1) that is the same at each replay."""
-        return random.Random(f"{self._state.run_id}:{label}").random()
 
 
 class RunState:
@@ -203,6 +30,9 @@ class RunState:
         self.labels: dict[str, str] = {}
         self.slots: dict[int, Slot] = {}
         self.open: dict[int, Slot] = {}
+        self.parent: dict[str, Any] | None = None
+        self.signals: list[Signal] = []
+        self.untaken: dict[str, deque[Signal]] = {}
         self.decisions: list[Decision] = []
         self.plan: list[Any] = []
         self.usage: dict[str, float] = {}
@@ -239,6 +69,28 @@ class RunState:
         return list(last.moves or []) if last is not None and last.by_model and not last.steps else []
 
     @property
+    def backs_off(self) -> bool:
+        """Whether an attempt waits for its turn to be made again."""
+        attempts = [slot.attempts[-1] for slot in self.open.values() if slot.attempts]
+        last = [*attempts, *self.model_attempts[-1:]]
+        waits = any((a.error is not None or a.unknown_at is not None) and not a.hurried for a in last)
+        return waits or any(slot.undecided_at is not None for slot in self.open.values())
+
+    def signal_of(self, name: str, signal_id: str) -> Signal | None:
+        return next((signal for signal in self.signals if signal.name == name and signal.id == signal_id), None)
+
+    @property
+    def pending_join(self) -> Join:
+        return "first" if self.decisions and self.decisions[-1].join == "first" else "all"
+
+    def is_over(self, slot: Slot) -> bool:
+        """Whether another wait of the same First has succeeded already."""
+        made = slot.decided
+        if made is None or made.join != "first":
+            return False
+        return any(self.slots[step].outcome == "succeeded" for step in made.steps)
+
+    @property
     def model_attempt(self) -> Attempt | None:
         """The model request under way, if there is one."""
         return self.model_attempts[-1] if self.model_attempts and self.model_attempts[-1].error is None else None
@@ -258,12 +110,13 @@ class RunState:
         self.agent, self.input = e.body["agent"], e.body["input"]
         self.release_id, self.code = e.body["release"], e.body["code"]
         self.labels = e.body.get("labels", {})
+        self.parent = e.body.get("parent")
 
     def _plan(self, e: Entry) -> None:
         by_model = e.actor == MODEL_ACTOR
         if self.decisions and not self.decisions[-1].steps:
             self.decisions.pop()  # it came to nothing: a model's was cancelled, or the run was about to end
-        self.decisions.append(Decision(e.seq, e.body["seen"], by_model, e.body.get("moves")))
+        self.decisions.append(Decision(e.seq, e.body["seen"], by_model, e.body.get("moves"), e.body.get("join", "all")))
         if by_model:
             self.model_attempts.clear()
         if "plan" in e.body:
@@ -281,8 +134,14 @@ class RunState:
         slot = Slot(e.step, kind, e.seq, e.recorded_at, e.body)
         self.slots[e.step] = self.open[e.step] = slot
         if self.decisions:
-            self.decisions[-1].steps.append(e.step)
+            slot.decided = self.decisions[-1]
+            slot.decided.steps.append(e.step)
         return slot
+
+    def _settle(self, slot: Slot, e: Entry, outcome: str, result: Any = None, error: str | None = None) -> None:
+        slot.outcome, slot.result, slot.error = outcome, result, error
+        slot.obs_seq, slot.obs_at, slot.settled_by = e.seq, e.recorded_at, e.actor
+        self.open.pop(slot.step, None)
 
     def _attempt(self, e: Entry) -> None:
         attempt = Attempt(e.body["attempt"], e.seq, e.epoch, e.recorded_at, e.body["source"])
@@ -303,9 +162,7 @@ class RunState:
                 slot.attempts[-1].unknown_at = e.recorded_at
             slot.error = e.body.get("error")
             return
-        slot.outcome, slot.result, slot.error = outcome, e.body.get("result"), e.body.get("error")
-        slot.obs_seq, slot.obs_at, slot.settled_by = e.seq, e.recorded_at, e.actor
-        self.open.pop(e.step, None)
+        self._settle(slot, e, outcome, e.body.get("result"), e.body.get("error"))
 
     def _error(self, e: Entry) -> None:
         attempts = self.model_attempts if e.step is None else self.slots[e.step].attempts
@@ -335,12 +192,50 @@ class RunState:
 
     def _timer(self, e: Entry) -> None:
         assert e.step is not None
-        if e.body["verb"] == "set":
-            self._new_slot(e, "sleep")
-        else:
+        if e.body["verb"] == "fired":
             slot = self.slots[e.step]
-            slot.outcome, slot.obs_seq, slot.obs_at = "succeeded", e.seq, e.recorded_at
-            self.open.pop(e.step, None)
+            if slot.kind == "sleep":
+                self._settle(slot, e, "succeeded")
+            else:
+                self._settle(slot, e, "expired", error=f"no signal {slot.signal} came in time")
+        elif "signal" in e.body:
+            slot = self._new_slot(e, "signal")
+            if (waiting := self.untaken.get(slot.signal)) and not self.is_over(slot):
+                self._take(slot, waiting.popleft(), e)
+        else:
+            self._new_slot(e, "sleep")
+
+    def _signal(self, e: Entry) -> None:
+        b = e.body
+        signal = Signal(b["name"], b.get("payload"), b.get("id"), e.seq, e.recorded_at, e.actor)
+        self.signals.append(signal)
+        for slot in self.open.values():
+            if slot.kind == "signal" and slot.signal == signal.name and not self.is_over(slot):
+                return self._take(slot, signal, e)
+        self.untaken.setdefault(signal.name, deque()).append(signal)
+
+    def _take(self, slot: Slot, signal: Signal, e: Entry) -> None:
+        """`e`: the later of the two, the signal's entry or the wait's; with it the wait is over."""
+        signal.step = slot.step
+        self._settle(slot, e, "succeeded", signal.payload)
+        slot.settled_by = signal.actor
+
+    def _ask(self, e: Entry) -> None:
+        self._new_slot(e, "ask")
+
+    def _answer(self, e: Entry) -> None:
+        assert e.step is not None
+        if e.body.get("expired"):
+            self._settle(self.slots[e.step], e, "expired", error="nobody answered in time")
+        else:
+            self._settle(self.slots[e.step], e, "succeeded", e.body["value"])
+
+    def _child(self, e: Entry) -> None:
+        assert e.step is not None
+        if e.body["verb"] == "spawned":
+            self._new_slot(e, "child")
+        else:
+            self._settle(self.slots[e.step], e, e.body["outcome"], e.body.get("result"), e.body.get("error"))
 
     def _control(self, e: Entry) -> None:
         control = Control(e.body["verb"], e.body.get("reason", ""), e.actor, e.recorded_at, e.seq, e.body)
@@ -357,6 +252,16 @@ class RunState:
                 self.held = self.diverged = None
             case "release":
                 self.quarantined = None
+            case "retry":
+                self._hurry()
+
+    def _hurry(self) -> None:
+        """Nothing waits for a backoff any more."""
+        for attempts in (self.model_attempts, *(slot.attempts for slot in self.open.values())):
+            if attempts:
+                attempts[-1].hurried = True
+        for slot in self.open.values():
+            slot.undecided_at = None
 
     def _done(self, e: Entry) -> None:
         self.done, self.ended_at = e.body, e.recorded_at
@@ -373,7 +278,11 @@ FOLDS: dict[str, Fold] = {
     Kind.ERROR: RunState._error,
     Kind.APPROVAL: RunState._approval,
     Kind.RECONCILE: RunState._reconcile,
+    Kind.ASK: RunState._ask,
+    Kind.ANSWER: RunState._answer,
     Kind.TIMER: RunState._timer,
+    Kind.SIGNAL: RunState._signal,
+    Kind.CHILD: RunState._child,
     Kind.CONTROL: RunState._control,
     Kind.DONE: RunState._done,
 }

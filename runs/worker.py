@@ -20,16 +20,19 @@ from journal.errors import CommitterClosed
 from journal.feed import Notifier
 from journal.payloads import PayloadStore
 from journal.read import read_entries
-from runs import drafts, evidence
+from runs import drafts, evidence, trees
 from runs.agents import Agent
 from runs.calls import CallPool
 from runs.claims import TAKES_TURNS, Claim, Lost, claim
 from runs.engine import STEERED, Slice
+from runs.moves import Move, Spawn
 from runs.outcomes import describe
-from runs.projections import LetGo, Park, let_go
+from runs.projections import Park, RunsProjection, let_go
 from runs.recorder import Recorder
 from runs.sessions import Session, SessionEnded, open_connections
-from runs.state import RunState, Slot
+from runs.slots import Slot
+from runs.state import RunState
+from runs.trees import Newborn
 
 log = logging.getLogger("holdfast.worker")
 
@@ -52,7 +55,7 @@ class Worker:
         self.session, self.agents, self.store, self.dispatch = session, agents, store, dispatch
         self.connections = open_connections(dsn, connections)
         session.register(self.connections)
-        self.committer = Committer(dsn, LetGo())
+        self.committer = Committer(dsn, RunsProjection())
         self.calls = CallPool(on_too_many=lambda: self.on_end())
         self.notifier = Notifier(dsn)
         self.driving: dict[UUID, Slice | None] = {}
@@ -198,6 +201,40 @@ class Worker:
         with self.connections.connection() as conn:
             row = conn.execute(EPOCH, (run_id,)).fetchone()
         return int(row[0]) if row else -1
+
+    def newborn(self, parent: UUID, first_step: int, moves: Sequence[Move]) -> dict[int, Newborn]:
+        """The children that these moves start, by step."""
+        spawns = {step: move for step, move in enumerate(moves, first_step) if isinstance(move, Spawn)}
+        if not spawns:
+            return {}
+        now = self.session.now()
+        with self.connections.connection() as conn:
+            return {
+                step: trees.newborn(conn, parent, step, move, now, self.agents, self.store)
+                for step, move in spawns.items()
+            }
+
+    def ended_children(self, children: Sequence[UUID]) -> dict[UUID, dict[str, Any]]:
+        with self.connections.connection() as conn:
+            return trees.ended_children(conn, children, self.store)
+
+    def cancel_child(self, child: UUID, why: str, cause: Mapping[str, Any]) -> None:
+        """The child and all below it, if it has not ended."""
+        with self.connections.connection() as conn, conn.transaction():
+            woken = trees.cancel_tree(child, why, drafts.SYSTEM, cause, conn)
+        for run_id, release_id in woken:
+            self.send(run_id, release_id)
+
+    def tell_parent(self, child: UUID) -> None:
+        """A hint that spares the parent a sweep interval."""
+        try:
+            with self.connections.connection() as conn:
+                due = trees.tell_parent(child, conn)
+        except psycopg.Error as error:
+            log.warning("the parent of run %s hears of its end from the sweep: %s", child, error)
+            return
+        if due is not None:
+            self.send(*due)
 
     def keep_evidence(self, run_id: UUID, epoch: int, draft: Draft) -> None:
         """Kept as soon as the database answers: nobody else knows of this result."""

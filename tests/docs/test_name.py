@@ -13,7 +13,7 @@ from runs.access import ROLES
 from runs.agents import FunctionModel
 from runs.controls import CONTROLS
 from runs.models import Status
-from runs.state import RunView
+from runs.run_view import RunView
 from runs.tools import EFFECTS, ToolContext, tool
 from tests.docs.manual import PAGES, blocks
 

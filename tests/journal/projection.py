@@ -14,11 +14,11 @@ class Projected:
              AND NOT h.append_refused
         WHERE r.run = a.run AND r.as_of_seq < h.append_last_seq"""
 
-    def arguments(self, appends: Sequence[Append]) -> dict[str, Any]:
-        told = [a for a in appends if a.then is not None]
-        return {
-            "runs": [a.run_id for a in told],
-            "epochs": [a.epoch for a in told],
-            "numbers": [a.number for a in told],
-            "status": [a.then["status"] for a in told if a.then],
+    def statements(self, appends: Sequence[Append]) -> list[tuple[str, dict[str, Any]]]:
+        arguments = {
+            "runs": [a.run_id for a in appends],
+            "epochs": [a.epoch for a in appends],
+            "numbers": [a.number for a in appends],
+            "status": [a.then["status"] for a in appends],
         }
+        return [(self.sql, arguments)]

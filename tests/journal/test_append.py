@@ -140,10 +140,8 @@ def test_the_projection_follows_written_appends_only(conn: Conn, lane: Lane) -> 
 
 def test_a_projection_that_fails_takes_its_append_back(conn: Conn, journal_dsn: str) -> None:
     class Failing:
-        sql = "SELECT 1 / a FROM unnest(%(divisors)b::bigint[]) a"
-
-        def arguments(self, appends: Any) -> dict[str, Any]:
-            return {"divisors": [a.then["by"] if a.then else 1 for a in appends]}
+        def statements(self, appends: Any) -> list[tuple[str, dict[str, Any]]]:
+            return [("SELECT 1 / a FROM unnest(%(divisors)b::bigint[]) a", {"divisors": [a.then["by"] for a in appends]})]
 
     lane = Lane(journal_dsn, 100, Failing(), threading.Event())
     good, bad = new_run(conn), new_run(conn)

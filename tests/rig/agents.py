@@ -10,6 +10,7 @@ from runs.sdk import Agent, Call, CallFailed, Finish, RunView, Sleep, Tool, flow
 from runs.sdk.models import FunctionModel
 from tests.rig import tools, wire
 from tests.rig.values import VALUES
+from tests.rig.waits import asks, decides_children, fails, first_child, parent, race, signals
 
 Moves = Generator[Any, Any, Any]
 
@@ -113,3 +114,5 @@ def plays_the_model(state: RunView) -> tuple[Any, dict[str, Any]]:
 
 
 model = Agent(name="model", version="1", tools=tuple(tools.BY_EFFECT.values()), decide=FunctionModel(plays_the_model))
+
+waiting = (asks, decides_children, fails, first_child, parent, race, signals)  # of tests.rig.waits

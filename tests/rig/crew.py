@@ -10,6 +10,8 @@ from uuid import UUID
 
 import psycopg
 import pytest
+from django.db.models import Q
+from django.db.models.functions import Now
 
 from journal import crash
 from journal.payloads import payload_store
@@ -74,6 +76,26 @@ class Crew:
             else:
                 time.sleep(min(0.05, max(0.0, run.wake_at.timestamp() - time.time())))
         raise AssertionError(f"the run does not rest: {Run.objects.get(id=run_id).__dict__}, {journal(run_id)}")
+
+    def advance(self, run_id: UUID) -> Run:
+        """One slice."""
+        worker = self.standing = self.standing or self.hire()
+        worker.advance(run_id, Run.objects.get(id=run_id).release_id)
+        return Run.objects.get(id=run_id)
+
+    def drive_tree(self, root: UUID, seconds: float = 20.0) -> Run:
+        """Every run that has something to do, until the root has ended or nobody has."""
+        worker = self.standing = self.standing or self.hire()
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            due = Q(status="queued") | Q(wake_at__lte=Now())
+            ready = list(Run.objects.filter(due, session=None, ended_at=None).values_list("id", "release_id"))
+            for run_id, release_id in ready:
+                worker.advance(run_id, release_id)
+            run = Run.objects.get(id=root)
+            if run.status in ENDED or not (ready or Run.objects.filter(wake_at__isnull=False).exists()):
+                return run
+        raise AssertionError(f"the tree does not rest: {Run.objects.get(id=root).__dict__}, {journal(root)}")
 
     def close(self) -> None:
         crash.hook = None

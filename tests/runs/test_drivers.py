@@ -12,10 +12,10 @@ from runs.agents import Agent
 from runs.commands import resume_run
 from runs.drivers import DecideDriver, Diverged, FlowDriver
 from runs.models import Run
-from runs.moves import Call, Finish
+from runs.moves import NAMED, Call, Finish
 from runs.queries import entries_of, state_of
 from runs.registry import agents
-from runs.state import RunView
+from runs.run_view import RunView
 from tests.rig import tools
 from tests.rig.crew import CrashHere, Crew, journal, start
 from tests.rig.ledger import Ledger
@@ -131,7 +131,7 @@ def yields_nonsense(run: RunView) -> Generator[Any, Any, Any]:
     ("code", "why"),
     [
         (raising_flow, "the agent's code raised KeyError: 'no such key'"),
-        (yields_nonsense, "the agent's code raised TypeError: an agent decides Call, Sleep, Finish or Fail, not int"),
+        (yields_nonsense, f"the agent's code raised TypeError: an agent decides {NAMED}, not int"),
     ],
 )
 def test_a_flow_that_raises_ends_as_failed_live_and_on_resume(

@@ -8,8 +8,22 @@ import pytest
 
 from journal.entries import Entry
 from runs.outcomes import Absent
-from runs.rules import Act, Ask, AwaitPerson, Fire, Moment, RequestApproval, Send, WaitUntil, Withdraw, next_act
-from runs.state import RunState, Slot
+from runs.rules import (
+    Act,
+    Ask,
+    AwaitPerson,
+    Fire,
+    Join,
+    Moment,
+    RequestApproval,
+    Send,
+    WaitUntil,
+    Withdraw,
+    next_act,
+    next_wait,
+)
+from runs.slots import Slot
+from runs.state import RunState
 from runs.tools import Retry, Tool, ToolContext
 
 START = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
@@ -31,7 +45,9 @@ def tool(effect: Any, **given: Any) -> Tool:
 def slot(*entries: tuple[str, dict[str, Any]], gate: str | None = None, kind: str = "TOOL_CALL") -> Slot:
     """Step 1 after these entries, one a second."""
     call = {"tool": "function", "args": {}, "key": "k", "effect": "", "digest": "d", "gate": gate}
-    body = call if kind == "TOOL_CALL" else {"verb": "set", "due": START.timestamp() + 60, "seconds": 60}
+    timer = {"verb": "set", "due": START.timestamp() + 60, "seconds": 60}
+    child = {"verb": "spawned", "agent": "read", "input": None, "child": str(RUN), "release": "r"}
+    body = {"TOOL_CALL": call, "TIMER": timer, "CHILD": child}[kind]
     state = RunState(RUN)
     for seq, (name, told) in enumerate([("PLAN", {"seen": 0}), (kind, body), *entries], 1):
         at = START + timedelta(seconds=seq)
@@ -39,7 +55,11 @@ def slot(*entries: tuple[str, dict[str, Any]], gate: str | None = None, kind: st
     return state.slots[1]
 
 
-def act(given: Slot, by: Tool | None, after: float = 10.0, digest: str = "d", **more: Any) -> Act:
+def wait(given: Slot, after: float = 10.0, cancelling: bool = False, over: bool = False, ended: Any = None) -> Act:
+    return next_wait(given, Moment(START.timestamp() + after, None, cancelling), over, ended)
+
+
+def act(given: Slot, by: Tool, after: float = 10.0, digest: str = "d", **more: Any) -> Act:
     absent = more.pop("absent", False)
     moment = Moment(START.timestamp() + after, more.get("taken_over_at"), more.get("cancelling", False))
     return next_act(given, by, digest, moment, absent)
@@ -134,6 +154,14 @@ def test_cancelling_withdraws_what_was_surely_not_done_and_finds_out_the_rest() 
 
 
 def test_a_timer_fires_when_it_is_due() -> None:
-    assert isinstance(act(slot(kind="TIMER"), None, after=59), WaitUntil)
-    assert act(slot(kind="TIMER"), None, after=60) == Fire()
-    assert act(slot(kind="TIMER"), None, after=1, cancelling=True) == Withdraw()
+    assert isinstance(wait(slot(kind="TIMER"), after=59), WaitUntil)
+    assert wait(slot(kind="TIMER"), after=60) == Fire()
+    assert wait(slot(kind="TIMER"), after=1, cancelling=True) == Withdraw()
+    assert wait(slot(kind="TIMER"), after=1, over=True) == Withdraw("another came first")
+
+
+def test_a_child_is_joined_when_it_has_ended_and_waited_for_when_its_tree_is_cancelled() -> None:
+    how = {"outcome": "succeeded", "result": 1}
+    assert wait(slot(kind="CHILD"), ended=how) == Join(how)
+    assert isinstance(wait(slot(kind="CHILD"), cancelling=True), WaitUntil)
+    assert wait(slot(kind="CHILD"), over=True) == Withdraw("another came first")

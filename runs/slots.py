@@ -1,0 +1,190 @@
+"""What a journal is folded into, piece by piece: steps with their attempts, approvals, decisions, controls, signals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One send of a call. `step` NULL belongs to a model request."""
+
+    number: int
+    seq: int
+    epoch: int
+    at: datetime
+    source: str
+    error: str | None = None
+    due: float | None = None
+    unknown_at: datetime | None = None
+    hurried: bool = False  # somebody said that the next one need not wait
+
+
+@dataclass(slots=True)
+class Approval:
+    verdict: str
+    seq: int
+    at: datetime
+    actor: str
+    digest: str
+    note: str = ""
+
+
+@dataclass(slots=True)
+class Control:
+    """A hold, cancel, divergence or quarantine in force."""
+
+    verb: str
+    reason: str
+    actor: str
+    at: datetime
+    seq: int
+    body: dict[str, Any]
+
+
+@dataclass(slots=True)
+class Signal:
+    """A signal that came; `step` is the wait that took it, once one has."""
+
+    name: str
+    payload: Any
+    id: str | None
+    seq: int
+    at: datetime
+    actor: str
+    step: int | None = None
+
+
+@dataclass(slots=True)
+class Decision:
+    """A PLAN: the seq it was made from, the steps it made, whether all or the first success of them is waited for; a
+    model's also keeps its moves."""
+
+    seq: int
+    seen: int
+    by_model: bool
+    moves: list[dict[str, Any]] | None
+    join: str = "all"
+    steps: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Slot:
+    """A step. `kind`: call, sleep, signal (a wait for one), ask or child."""
+
+    step: int
+    kind: str
+    seq: int
+    at: datetime
+    body: dict[str, Any]
+    decided: Decision | None = None
+    approval: Approval | None = None
+    attempts: list[Attempt] = field(default_factory=list)
+    outcome: str | None = None
+    result: Any = None
+    error: str | None = None
+    obs_seq: int | None = None
+    obs_at: datetime | None = None
+    settled_by: str | None = None
+    cleared: bool = False
+    cleared_by: str | None = None
+    cleared_at: datetime | None = None
+    probe_asked: bool = False
+    undecided: int = 0
+    undecided_at: datetime | None = None
+
+    @property
+    def tool(self) -> str:
+        """The tool; of another kind of step, what it is called in a sentence."""
+        match self.kind:
+            case "call":
+                return str(self.body["tool"])
+            case "signal":
+                return f"wait for {self.signal}"
+            case "child":
+                return str(self.body["agent"])
+            case _:
+                return self.kind
+
+    @property
+    def signal(self) -> str:
+        return str(self.body.get("signal", ""))
+
+    @property
+    def child(self) -> UUID | None:
+        """The child's run id; None if it could not be started."""
+        return UUID(self.body["child"]) if self.body.get("child") else None
+
+    @property
+    def due(self) -> float | None:
+        """When a sleep ends, or a wait or a question expires: POSIX seconds."""
+        return self.body.get("due")
+
+    @property
+    def args(self) -> dict[str, Any]:
+        return self.body["args"] if self.kind == "call" else {}
+
+    @property
+    def id(self) -> str | None:
+        return self.body.get("id")
+
+    @property
+    def key(self) -> str:
+        return str(self.body.get("key", ""))
+
+    @property
+    def effect(self) -> str:
+        return str(self.body.get("effect", ""))
+
+    @property
+    def digest(self) -> str:
+        return str(self.body.get("digest", ""))
+
+    @property
+    def gate(self) -> str | None:
+        return self.body.get("gate")
+
+    @property
+    def settled(self) -> bool:
+        return self.outcome is not None
+
+    @property
+    def in_doubt(self) -> bool:
+        """Its last attempt has neither an error nor a settling observation, and nobody said that it did not happen."""
+        return self.kind == "call" and not self.settled and bool(self.attempts) and not self.surely_not_done
+
+    @property
+    def surely_not_done(self) -> bool:
+        return not self.attempts or self.cleared or self.attempts[-1].error is not None
+
+    @property
+    def state(self) -> str:
+        if self.settled:
+            return "settled"
+        if self.in_doubt:
+            return "in_doubt"
+        return "awaiting_approval" if self.approval and self.approval.verdict == "requested" else "pending"
+
+    @property
+    def recorded(self) -> dict[str, Any]:
+        """The move that made this step, as `moves.as_record` tells it."""
+        body = self.body
+        match self.kind:
+            case "call":
+                return {"call": self.tool, "args": self.args} | _kept(body, "id")
+            case "signal":
+                return {"wait_for": self.signal} | _kept(body, "timeout")
+            case "ask":
+                return {"ask": body["question"], "schema": body["schema"]} | _kept(body, "options", "timeout")
+            case "child":
+                asked = _kept(body.get("asked", {}), "release", "labels", "deadline")
+                return {"spawn": self.tool, "input": body["input"]} | asked
+            case _:
+                return {"sleep": body["seconds"]} if "seconds" in body else {"until": body["until"]}
+
+
+def _kept(body: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: body[name] for name in names if body.get(name) is not None}

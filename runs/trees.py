@@ -1,0 +1,189 @@
+"""Trees of runs: how children are born, what is known of their end, and how a whole tree is cancelled.
+
+A child never writes its parent's journal: its end makes the parent due, and the parent's own worker records it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+
+from journal.append import Conn, append_person, new_run_id
+from journal.encoding import decode, encode, problems
+from journal.entries import Draft, Kind, seal
+from journal.payloads import PayloadStore
+from journal.read import read_entries
+from runs.agents import Agent
+from runs.moves import Spawn
+
+RELEASE = """
+SELECT id, version, content ->> 'unique', (content ->> 'deadline')::float8 FROM runs_release
+ WHERE agent = %s AND (%s::text IS NULL OR version = %s OR id = %s) ORDER BY created_at DESC, id DESC LIMIT 1
+"""
+ENDED = """
+SELECT id, status, reason, ending FROM runs_run WHERE id = ANY (%s) AND ended_at IS NOT NULL
+"""
+TELL_PARENT = "SELECT parent, release_id FROM runs_tell_parent_v1(%s)"
+OPEN_RUN = "SELECT id FROM runs_run WHERE agent = %s AND business_id = %s AND ended_at IS NULL"
+OUTCOMES = {"done": "succeeded", "failed": "failed", "cancelled": "cancelled"}
+
+
+@dataclass(frozen=True, slots=True)
+class Newborn:
+    """A child that is to be started with its parent's CHILD entry; or why it cannot be: `refused`."""
+
+    step: int
+    agent: str
+    id: UUID | None = None
+    release: str | None = None
+    labels: str = "{}"
+    deadline: float = 0.0
+    business_id: str = ""
+    sealed: tuple[bytes, bytes, bytes] = (b"", b"", b"")
+    refused: str = ""
+
+    def as_columns(self) -> Mapping[str, Any]:
+        salt, digest, body = self.sealed
+        return {
+            "step": self.step, "id": self.id, "agent": self.agent, "release": self.release, "labels": self.labels,
+            "deadline": self.deadline, "business": self.business_id, "salt": salt, "digest": digest, "body": body,
+        }  # fmt: skip
+
+
+def newborn(
+    conn: Conn, parent: UUID, step: int, move: Spawn, now: float, own: Mapping[str, Agent], store: PayloadStore
+) -> Newborn:
+    """What the child will be: its id, release and START. `own`: this process's agents by release id; `now`: POSIX."""
+    row = _row(conn, RELEASE, (move.agent, move.release, move.release, move.release))
+    if row is None:
+        version = f" in version {move.release}" if move.release else ""
+        return Newborn(step, move.agent, refused=f"no agent {move.agent!r}{version} is announced by any worker")
+    if lost := problems({"input": move.input}, "child"):
+        return Newborn(step, move.agent, refused=f"{lost[0]} cannot be journaled: give JSON values, dates or bytes")
+    release, _, unique, seconds = row
+    labels = dict(move.labels or {})
+    business = business_id_of(unique, labels)
+    if business and (holder := _row(conn, OPEN_RUN, (move.agent, business))) is not None:
+        return Newborn(step, move.agent, refused=f"{business} belongs to the open run {holder[0]}")
+    lasts = move.deadline or seconds
+    deadline = now + lasts if lasts else 0.0
+    code = own[release].code_digest if release in own else ""
+    body: dict[str, Any] = {"agent": move.agent, "input": move.input, "release": release, "code": code}
+    body |= {"parent": {"run": str(parent), "step": step}}
+    body |= {"labels": labels} if labels else {}
+    body |= {"deadline": deadline} if deadline else {}
+    child = new_run_id(conn)
+    if len(encode(body)) > store.limit:
+        body = store.offload(child, body)
+    (sealed,) = seal([Draft(Kind.START, body)])
+    return Newborn(step, move.agent, child, release, json.dumps(labels), deadline, business or "", sealed)
+
+
+def business_id_of(unique: str | None, labels: Mapping[str, str]) -> str | None:
+    """`label:value`, if the agent declares the label to be unique and the run has it."""
+    return f"{unique}:{labels[unique]}" if unique and unique in labels else None
+
+
+def ended_children(conn: Conn, children: Sequence[UUID], store: PayloadStore) -> dict[UUID, dict[str, Any]]:
+    """Outcome, and result or error, of those of them that have ended."""
+    with (conn or connection).cursor() as cursor:
+        cursor.execute(ENDED, (list(children),))
+        rows = cursor.fetchall()
+    found = {}
+    for child, status, reason, ending in rows:
+        done = decode(bytes(ending)) if ending is not None else _done_of(conn, child)
+        found[child] = _outcome_of(status, reason, store.resolve(done))
+    return found
+
+
+def _done_of(conn: Conn, child: UUID) -> dict[str, Any]:
+    done = read_entries(conn, child, kinds=[Kind.DONE])
+    return done[-1].body if done else {}
+
+
+def _outcome_of(status: str, reason: str, done: Mapping[str, Any]) -> dict[str, Any]:
+    outcome = OUTCOMES[status]
+    if outcome == "succeeded":
+        return {"outcome": outcome, "result": done.get("result")}
+    if outcome == "cancelled":
+        return {"outcome": outcome, "error": str(done.get("cancelled") or reason or "cancelled")}
+    error = done.get("error")
+    return {"outcome": outcome, "error": str(error.get("reason") if isinstance(error, Mapping) else error or reason)}
+
+
+def tell_parent(child: UUID, conn: Conn | None = None) -> tuple[UUID, str] | None:
+    """The child has ended: the parent's id and release if it is due now and has to be sent to a worker."""
+    row = _row(conn, TELL_PARENT, (child,))
+    return (row[0], row[1]) if row is not None else None
+
+
+# -- cancel -------------------------------------------------------------------------------------------------------------
+
+LOCK_HEADS = "SELECT run_id FROM journal_head WHERE run_id = ANY (%s) ORDER BY run_id FOR NO KEY UPDATE"
+CHILDREN = "SELECT id FROM runs_run WHERE parent_id = ANY (%s) AND ended_at IS NULL ORDER BY id"
+STILL_OPEN = "SELECT id FROM runs_run WHERE id = ANY (%s) AND ended_at IS NULL AND input IS NULL ORDER BY id"
+WAKE = """
+UPDATE runs_run r SET status = 'queued', reason = %(why)s, since = clock_timestamp(), wake_at = NULL, intents = '[]',
+       dispatches = 0, dispatched_at = NULL
+ WHERE r.id = %(run)s AND NOT EXISTS (SELECT FROM runs_workersession s WHERE s.id = r.session_id AND s.ended_at IS NULL)
+RETURNING r.id, r.release_id
+"""
+NEVER_BEGUN = """
+UPDATE runs_run SET status = 'cancelled', reason = %(why)s, since = clock_timestamp(), ended_at = clock_timestamp(),
+       wake_at = NULL
+ WHERE parent_id = ANY (%(parents)s) AND ended_at IS NULL AND input IS NOT NULL AND session_id IS NULL
+"""
+
+
+def cancel_descendants(
+    root: UUID, why: str, actor: str, cause: Mapping[str, Any], conn: Conn | None = None
+) -> list[tuple[UUID, str]]:
+    """CONTROL(cancel) in every open run below `root`, whose head the caller holds; in the caller's transaction.
+
+    Heads are locked from the root down, a level at a time: a parent whose head is held spawns no more children, so none
+    is missed. Returns the runs that nobody drives, with their releases: they are to be sent to workers.
+    """
+    woken: list[tuple[UUID, str]] = []
+    level = [root]
+    while level:
+        _rows(conn, NEVER_BEGUN, {"why": why, "parents": level}, fetch=False)
+        below = [row[0] for row in _rows(conn, CHILDREN, (level,))]
+        if below:
+            _rows(conn, LOCK_HEADS, (below,))
+        level = [row[0] for row in _rows(conn, STILL_OPEN, (below,))] if below else []
+        for run_id in level:
+            woken += cancel_one(run_id, why, actor, cause, conn)
+    return woken
+
+
+def cancel_tree(
+    root: UUID, why: str, actor: str, cause: Mapping[str, Any], conn: Conn | None = None
+) -> list[tuple[UUID, str]]:
+    """The same with `root` itself, unless it has ended."""
+    _rows(conn, LOCK_HEADS, ([root],))
+    if not _rows(conn, STILL_OPEN, ([root],)):
+        return []
+    return cancel_one(root, why, actor, cause, conn) + cancel_descendants(root, why, actor, cause, conn)
+
+
+def cancel_one(
+    run_id: UUID, why: str, actor: str, cause: Mapping[str, Any] | None, conn: Conn | None
+) -> list[tuple[UUID, str]]:
+    body: dict[str, Any] = {"verb": "cancel", "reason": why} | ({"cause": cause} if cause else {})
+    append_person(run_id, [Draft(Kind.CONTROL, body)], request_id=None, actor=actor, conn=conn)
+    return [(row[0], row[1]) for row in _rows(conn, WAKE, {"run": run_id, "why": f"cancelled by {actor}"})]
+
+
+def _rows(conn: Conn | None, sql: str, given: Any, fetch: bool = True) -> list[Any]:
+    with (conn or connection).cursor() as cursor:
+        cursor.execute(sql, given)
+        return cursor.fetchall() if fetch else []
+
+
+def _row(conn: Conn | None, sql: str, given: Sequence[Any]) -> Any:
+    return next(iter(_rows(conn, sql, given)), None)

@@ -19,7 +19,8 @@ from journal.read import read_entry
 from journal.verify import VerifiedMark, verify_from_mark
 from runs import values
 from runs.models import Run
-from runs.state import RunState, Slot
+from runs.slots import Slot
+from runs.state import RunState
 
 PREVIEW = 2_000  # bytes
 PROOF = "SELECT salt, link, body FROM journal_entry WHERE run_id = %s AND seq = %s"

@@ -16,7 +16,8 @@ from django.utils import timezone
 from journal.entries import Entry, Kind
 from journal.read import read_entries
 from runs.models import ENDED, Run, Status, WorkerSession
-from runs.state import RunState, Slot
+from runs.slots import Slot
+from runs.state import RunState
 from runs.timeline import Holder, Timeline, timeline
 
 WINDOW = 200  # entries drawn at once

@@ -9,7 +9,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 from journal.entries import Entry, Kind
-from runs.state import MODEL_ACTOR, RunState, Slot
+from runs.slots import Slot
+from runs.state import MODEL_ACTOR, RunState
 from runs.summaries import summary
 
 FOLD_SECONDS = 30.0  # a longer wait is folded into a narrow band

@@ -21,8 +21,9 @@ from runs.forms import ApprovalForm, ReasonForm, RunFilter
 from runs.inspector import entry_page, payload_answer
 from runs.killing import kill_worker
 from runs.models import Run, Status, WorkerSession
-from runs.queries import find_run, list_runs, short_id
+from runs.queries import find_run, list_runs
 from runs.run_page import Reading, RunPage, default_seq
+from runs.short_ids import short_id
 from runs.signed_in import signed_in
 
 GET_OR_POST = ["GET", "POST"]

@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString
 from journal.entries import Kind
 from runs import values
 from runs.models import Status
-from runs.queries import short_id
+from runs.short_ids import short_id
 
 register = template.Library()
 

@@ -14,7 +14,7 @@ from django.utils import timezone
 from journal.append import append_person, create_head, new_run_id, raise_epoch
 from journal.entries import Draft, Kind
 from runs.models import Release, Run, Status, WorkerSession
-from runs.queries import short_id
+from runs.short_ids import short_id
 
 TOOLS = [{"name": "refund", "effect": "keyed", "probe": True}, {"name": "mail", "effect": "unkeyed", "probe": False}]
 DIGEST = "6be1c07d" * 8

@@ -14,7 +14,7 @@ import pytest
 from django.conf import settings
 
 from runs.models import Status
-from runs.queries import short_id
+from runs.short_ids import short_id
 from runs.starting import start_run
 from tests.pages.browser import Site, told
 from tests.pages.journals import DIGEST, Story, awaiting_approval, in_doubt, session

@@ -2,7 +2,7 @@ import pytest
 from django.test import Client
 
 from runs.models import Status
-from runs.queries import short_id
+from runs.short_ids import short_id
 from tests.pages.journals import Story, in_doubt, session
 
 pytestmark = pytest.mark.django_db

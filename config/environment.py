@@ -43,6 +43,10 @@ class Environment:
         """The database as a libpq connection string, for raw psycopg."""
         return make_conninfo("", **self.database)
 
+    @property
+    def broker_is_rabbitmq(self) -> bool:
+        return self.broker_url.startswith(("amqp://", "amqps://"))
+
 
 def read_environment(given: Mapping[str, str] = os.environ) -> Environment:
     """Reads `given`; raises ImproperlyConfigured naming the variable that cannot be understood."""

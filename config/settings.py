@@ -20,6 +20,7 @@ HOLDFAST_GRACE_SECONDS = ENVIRONMENT.grace_seconds
 HOLDFAST_PAYLOAD_LIMIT = ENVIRONMENT.payload_limit
 HOLDFAST_STORE_URL = ENVIRONMENT.store_url
 HOLDFAST_REDACT = ENVIRONMENT.redact
+HOLDFAST_METRICS_TOKEN = os.environ.get("HOLDFAST_METRICS_TOKEN", "")
 HOLDFAST_DEMO = os.environ.get("HOLDFAST_DEMO") == "1"  # `up` with its demo: a button there kills workers
 # Tests alone may use a database that forgets.
 HOLDFAST_ALLOW_NO_FSYNC = os.environ.get("HOLDFAST_ALLOW_NO_FSYNC") == "tests"
@@ -136,13 +137,14 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_BROKER_CONNECTION_TIMEOUT = 1
 CELERY_BROKER_HEARTBEAT = 0
-CELERY_BROKER_TRANSPORT_OPTIONS = {
-    "socket_timeout": 1,
-    "socket_connect_timeout": 0.5,
-    "max_retries": 1,
-    "interval_start": 0.1,
-    "interval_max": 0.1,
-}
+CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, Any] = {"max_retries": 1, "interval_start": 0.1, "interval_max": 0.1}
+if ENVIRONMENT.broker_is_rabbitmq:
+    # A message counts as sent when the queue has it.
+    CELERY_BROKER_TRANSPORT_OPTIONS |= {"confirm_publish": True, "read_timeout": 1, "write_timeout": 1}
+    CELERY_TASK_DEFAULT_QUEUE_TYPE = CELERY_TASK_CREATE_MISSING_QUEUE_TYPE = "quorum"
+    CELERY_WORKER_CONSUMER = "config.consumer:Consumer"
+else:
+    CELERY_BROKER_TRANSPORT_OPTIONS |= {"socket_timeout": 1, "socket_connect_timeout": 0.5}
 CELERY_TASK_PUBLISH_RETRY = False
 CELERY_TASK_ACKS_LATE = False
 CELERY_TASK_IGNORE_RESULT = True

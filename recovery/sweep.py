@@ -17,6 +17,7 @@ from uuid import UUID
 import psycopg
 
 from journal.partitions import ensure_partitions
+from runs.totals import fold_totals
 
 log = logging.getLogger("holdfast.sweep")
 
@@ -116,6 +117,7 @@ class Sweep:
                 log.warning("session %s of %s ended: its lease ran out", session, name)
         if time.monotonic() - self._partitions_at > PARTITIONS_EVERY:
             ensure_partitions(conn)
+            fold_totals(conn)
             self._partitions_at = time.monotonic()
         return self._send_waiting(conn)
 

@@ -14,6 +14,8 @@ import psycopg
 from psycopg.types.json import Jsonb
 from psycopg_pool import ConnectionPool
 
+from runs.totals import Totals
+
 REGISTER = """
 INSERT INTO runs_workersession
        (id, name, host, pid, pool, concurrency, region, serves, codes, heartbeat_at, expires_at, end_reason)
@@ -23,7 +25,8 @@ RETURNING id, extract(epoch FROM clock_timestamp())::float8
 """
 RENEW = """
 UPDATE runs_workersession
-   SET heartbeat_at = clock_timestamp(), expires_at = clock_timestamp() + make_interval(secs => %(lease)s)
+   SET heartbeat_at = clock_timestamp(), expires_at = clock_timestamp() + make_interval(secs => %(lease)s),
+       totals = %(totals)s
 WHERE id = %(id)s AND ended_at IS NULL
 RETURNING extract(epoch FROM clock_timestamp())::float8
 """
@@ -34,7 +37,7 @@ WHERE r.session_id = %(id)s
 GATES = "SELECT scope FROM runs_gate WHERE lifted_at IS NULL"
 DRAIN = "UPDATE runs_workersession SET draining_at = coalesce(draining_at, clock_timestamp()) WHERE id = %(id)s"
 END = """
-UPDATE runs_workersession SET ended_at = clock_timestamp(), end_reason = %(reason)s
+UPDATE runs_workersession SET ended_at = clock_timestamp(), end_reason = %(reason)s, totals = %(totals)s
  WHERE id = %(id)s AND ended_at IS NULL
 """
 
@@ -70,6 +73,7 @@ class Session:
     codes: dict[str, str]
     id: UUID | None = None
     ended: bool = False
+    totals: Totals = field(default_factory=Totals)
     _until: float = 0.0
     _offset: float = 0.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -91,7 +95,7 @@ class Session:
         """Raises SessionEnded if somebody ended the session."""
         asked = boottime()
         with connections.connection() as conn, conn.pipeline():
-            renewed = conn.execute(RENEW, {"id": self.id, "lease": self.lease})
+            renewed = conn.execute(RENEW, {"id": self.id, "lease": self.lease, "totals": Jsonb(self.totals.snapshot())})
             holds = conn.execute(HOLDS, {"id": self.id})
             gates = conn.execute(GATES)
             row = renewed.fetchone()
@@ -128,7 +132,7 @@ class Session:
     def end(self, connections: ConnectionPool, reason: str) -> None:
         self.ended = True
         with connections.connection(timeout=1) as conn:
-            conn.execute(END, {"id": self.id, "reason": reason})
+            conn.execute(END, {"id": self.id, "reason": reason, "totals": Jsonb(self.totals.snapshot())})
 
 
 def open_connections(dsn: str, size: int = 4) -> ConnectionPool:

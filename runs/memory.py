@@ -6,29 +6,30 @@ Its answers are those of the functions in journal/sql and runs/sql; tests/testin
 
 from __future__ import annotations
 
-import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID, uuid4, uuid5
 
 from journal.committer import Append
-from journal.crash import Crashed, crash_point
 from journal.encoding import decode, encode
 from journal.entries import STEERING, Answer, Draft, Entry, Kind
 from runs.agents import Agent
-from runs.calls import CallPool, Job, Raised, Returned
 from runs.claims import TAKES_TURNS, Claim
-from runs.projections import Park
-from runs.state import MODEL_ACTOR, RunState, Slot, fold
-from runs.worker import Worker
+from runs.moves import Spawn
+from runs.projections import Park, Then
+from runs.state import MODEL_ACTOR, RunState, fold
+from runs.totals import Totals
+from runs.trees import Newborn
+from runs.trees import _outcome_of as outcome_of_child
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 TICK = timedelta(milliseconds=1)  # between two appends, so that no two have the same time
 ENDED = ("done", "failed", "cancelled")
 CLAIMABLE = ("queued", "running", "waiting_for_version")
+FIRST_ID = 0x01900000_0000_7000_8000_000000000001
 Stored = tuple[Entry, bytes]
 
 
@@ -44,6 +45,7 @@ class MemorySession:
     lapses_in: float = 30.0
     ended: bool = False
     draining: bool = False
+    totals: Totals = field(default_factory=Totals)
 
     @property
     def alive(self) -> bool:
@@ -72,6 +74,11 @@ class MemoryRun:
     crashes: int = 0
     crash_seq: int = 0
     taken_over_at: float | None = None
+    parent: UUID | None = None
+    parent_told: bool = False
+    awaits: tuple[UUID, ...] = ()
+    awaits_any: bool = False
+    deadline: float = 0.0
     evidence: list[tuple[int, int, bytes, bool]] = field(default_factory=list)  # step, epoch, body, adopted
 
     @property
@@ -111,32 +118,44 @@ class Memory:
         self.agents = {agent.release_id: agent for agent in agents}
         self.runs: dict[UUID, MemoryRun] = {}
         self.messages: deque[tuple[UUID, str]] = deque()
-        self.hired = 0
 
     def tick(self) -> datetime:
         self.now += TICK
         return self.now
 
-    def hire(self) -> MemoryWorker:
-        self.hired += 1
-        return MemoryWorker(self, MemorySession(self, f"memory-{self.hired}"))
+    def start(self, agent: Agent, input: Any = None, labels: Mapping[str, str] | None = None) -> MemoryRun:
+        body = start_body(agent, input, labels)
+        run_id = UUID(int=FIRST_ID + len(self.runs))  # the same ones in each memory, so that journals can be compared
+        return self._begin(run_id, agent.release_id, Draft(Kind.START, body), "test", agent.deadline)
 
-    def lose(self, worker: MemoryWorker) -> None:
-        """As if its process had died and the supervisor had seen it."""
-        worker.session.ended = True
-
-    def start(self, agent: Agent, input: Any = None, labels: dict[str, str] | None = None) -> MemoryRun:
-        run_id = UUID(int=0x01900000_0000_7000_8000_000000000000 + len(self.runs) + 1)
-        body = {"agent": agent.name, "input": input, "release": agent.release_id, "code": agent.code_digest}
-        if labels:
-            body["labels"] = dict(labels)
-        run = self.runs[run_id] = MemoryRun(run_id, agent.release_id)
-        run.write([Draft(Kind.START, body)], "test", self.tick())
-        self.messages.append((run_id, agent.release_id))
+    def _begin(self, run_id: UUID, release_id: str, start: Draft, actor: str, lasts: float | None) -> MemoryRun:
+        run = self.runs[run_id] = MemoryRun(run_id, release_id)
+        run.write([start], actor, self.tick())
+        run.deadline = self.now.timestamp() + lasts if lasts else 0.0
+        self.messages.append((run_id, release_id))
         return run
 
+    def newborn(self, parent: UUID, step: int, move: Spawn) -> Newborn:
+        agent = next(
+            (a for a in self.agents.values() if a.name == move.agent and move.release in (None, a.version)), None
+        )
+        if agent is None:
+            return Newborn(step, move.agent, refused=f"no agent {move.agent!r} is in this memory")
+        body = start_body(agent, move.input, move.labels) | {"parent": {"run": str(parent), "step": step}}
+        lasts = move.deadline or agent.deadline or 0.0
+        sealed = (b"", b"", encode(body))
+        child = uuid5(parent, str(step))
+        return Newborn(step, move.agent, child, agent.release_id, deadline=lasts, sealed=sealed)
+
     def sweep(self) -> None:
-        """Send what is due, what a dead worker left, and what no message will reach."""
+        """Send what is due, what a dead worker left, and what no message will reach; cancel what outlives its time."""
+        for run in self.runs.values():
+            if run.status not in ENDED and 0 < run.deadline <= self.now.timestamp():
+                run.deadline = 0.0
+                self.cancel_tree(run, "its deadline has passed", {})
+        for run in self.runs.values():
+            if not run.parent_told:
+                self.tell_parent(run)
         sent = {run_id for run_id, _ in self.messages}
         for run in self.runs.values():
             if run.id in sent:
@@ -166,9 +185,18 @@ class Memory:
         run.write(written, "worker", at)
         run.append_no = append.number
         run.answer = Answer(run.id, "refused" if refused else "written", first, run.last_seq, at)
-        if append.then and not refused and (steered <= append.seen or run.steering_seq >= first):
-            self._let_go(run, append.then["status"], append.then["reason"], append.then["wake"])
+        then: Then = append.then or Then()
+        if not refused:
+            for child in then.children:
+                self._bear(run, child)
+            if then.park is not None and (steered <= append.seen or run.steering_seq >= first):
+                self._let_go(run, then.park)
         return run.answer
+
+    def _bear(self, parent: MemoryRun, child: Newborn) -> None:
+        assert child.id is not None and child.release is not None
+        start = Draft(Kind.START, {}, data=child.sealed[2])
+        self._begin(child.id, child.release, start, "parent", child.deadline).parent = parent.id
 
     def append_person(self, run: MemoryRun, drafts: Sequence[Draft], actor: str, reason: str = "") -> None:
         """What a person's command does: append under the head's epoch, and wake the run if nobody drives it."""
@@ -209,137 +237,43 @@ class Memory:
     def let_go(self, run: MemoryRun, epoch: int, seen: int, park: Park) -> bool:
         if run.epoch != epoch or run.steering_seq > seen:
             return False
-        self._let_go(run, park.status, park.reason, park.wake)
+        self._let_go(run, park)
         return True
 
-    def _let_go(self, run: MemoryRun, status: str, reason: str, wake: float) -> None:
-        run.session, run.status, run.reason, run.wake = None, status, reason, wake
+    def _let_go(self, run: MemoryRun, park: Park) -> None:
+        run.session, run.status, run.reason, run.wake = None, park.status, park.reason, park.wake
+        run.awaits, run.awaits_any = park.awaits, park.awaits_any
+        self._join(run)
 
+    def _join(self, run: MemoryRun) -> None:
+        """Due at once, if what it waits for of its children has come."""
+        ended = [self.runs[child].status in ENDED for child in run.awaits]
+        if ended and (any(ended) if run.awaits_any else all(ended)):
+            run.wake = self.now.timestamp()
 
-class MemoryCommitter:
-    def __init__(self, memory: Memory) -> None:
-        self._memory = memory
-
-    def append(self, append: Append) -> Answer:
-        crash_point("before-commit")
-        answer = self._memory.append(append)
-        crash_point("after-commit")
-        return answer
-
-
-class MemoryCalls(CallPool):
-    """Calls are made at once, in the thread that asks; calls side by side one after the other, in the order of steps.
-
-    What is in `fatal` ends the test instead of becoming an outcome.
-    """
-
-    def __init__(self, landed: Callable[[Job, Any], None], fatal: tuple[type[BaseException], ...]) -> None:
-        super().__init__()
-        self._landed, self._fatal = landed, fatal
-
-    def start(self, job: Job) -> None:
-        try:
-            how: Returned | Raised = Returned(job.run())
-        except self._fatal:
-            raise
-        except BaseException as error:
-            how = Raised(error)
-        self._landed(job, how)
-
-
-class MemoryStore:
-    """Values of any size stay in their entry."""
-
-    limit = 1 << 60
-
-    def resolve(self, body: dict[str, Any]) -> dict[str, Any]:
-        return body
-
-
-class Silent:
-    """Nobody watches."""
-
-    def touch(self, run_id: UUID) -> None:
-        return None
-
-
-class MemoryWorker(Worker):
-    """A worker on a `Memory`: everything that the engine asks of a worker, answered at once."""
-
-    session: MemorySession  # type: ignore[assignment]
-
-    def __init__(self, memory: Memory, session: MemorySession) -> None:
-        self.memory, self.session = memory, session
-        self.agents = memory.agents
-        self.store = MemoryStore()  # type: ignore[assignment]
-        self.committer = MemoryCommitter(memory)  # type: ignore[assignment]
-        self.calls = MemoryCalls(self._landed, (Crashed, KeyboardInterrupt, AssertionError))
-        self.notifier = Silent()  # type: ignore[assignment]
-        self.driving = {}
-        self.draining = False
-        self.gates = frozenset()
-        self.on_end = lambda: None
-        self._counted = None
-        self._counted_waiting = deque()
-        self._lock = threading.Lock()
-        self._stopping = threading.Event()
-
-    def dispatch(self, run_id: UUID, release_id: str) -> None:
-        self.memory.messages.append((run_id, release_id))
-
-    def _landed(self, job: Any, how: Any) -> None:
-        piece = self.driving[job.run_id]
-        assert piece is not None
-        piece.inbox.put((job, how))
-
-    def _claim(self, run_id: UUID, release_id: str, may_count: bool) -> Claim | None:
-        crash_point("before-claim")
-        answer = self.memory.claim(self.memory.runs[run_id], self.session, may_count)
-        crash_point("after-claim")
-        return answer if isinstance(answer, Claim) else None
-
-    def _give_back(self, claimed: Claim, error: BaseException) -> Park | None:
-        raise error
-
-    def read(self, run_id: UUID) -> list[Entry]:
-        return self.memory.runs[run_id].entries
-
-    def let_go(self, run_id: UUID, epoch: int, seen: int, park: Park) -> bool:
-        return self.memory.let_go(self.memory.runs[run_id], epoch, seen, park)
-
-    def epoch_of(self, run_id: UUID) -> int:
-        return self.memory.runs[run_id].epoch
-
-    def keep_evidence(self, run_id: UUID, epoch: int, draft: Draft) -> None:
-        run = self.memory.runs[run_id]
-        if draft.step is None or "outcome" not in draft.body:
+    def tell_parent(self, child: MemoryRun) -> None:
+        if child.parent is None or child.status not in ENDED:
             return
-        body = encode(draft.body)
-        if any(e.settles == draft.step and stored == body for e, stored in run.stored):
+        child.parent_told, parent = True, self.runs[child.parent]
+        if parent.status == "waiting" and parent.session is None and child.id in parent.awaits:
+            self._join(parent)
+            if 0 < parent.wake <= self.now.timestamp():
+                self.messages.append((parent.id, parent.release_id))
+
+    def ended_children(self, children: Iterable[UUID]) -> dict[UUID, dict[str, Any]]:
+        ended = [run for child in children if (run := self.runs[child]).status in ENDED]
+        return {run.id: outcome_of_child(run.status, run.reason, run.entries[-1].body) for run in ended}
+
+    def cancel_tree(self, run: MemoryRun, why: str, cause: Mapping[str, Any], actor: str = "system") -> None:
+        """CONTROL(cancel) in the run and in all below it that have not ended."""
+        if run.status in ENDED:
             return
-        run.evidence.append((draft.step, epoch, body, False))
+        body = {"verb": "cancel", "reason": why} | ({"cause": dict(cause)} if cause else {})
+        self.append_person(run, [Draft(Kind.CONTROL, body, actor=actor)], actor, f"cancelled by {actor}")
+        for child in [other for other in self.runs.values() if other.parent == run.id]:
+            self.cancel_tree(child, why, cause or {"run": str(run.id)}, actor)
 
-    def late_successes(self, run_id: UUID, slots: list[Slot]) -> list[tuple[Slot, dict[str, Any], dict[str, Any]]]:
-        by_step = {slot.step: slot for slot in slots}
-        kept = enumerate(self.memory.runs[run_id].evidence)
-        found = [
-            (by_step[step], decode(body), {"evidence": n, "epoch": epoch})
-            for n, (step, epoch, body, adopted) in kept
-            if step in by_step and not adopted
-        ]
-        return [late for late in found if late[1]["outcome"] == "succeeded"]
 
-    def mark_adopted(self, number: int, seq: int) -> None:
-        for run in self.memory.runs.values():
-            if number < len(run.evidence):
-                step, epoch, body, _ = run.evidence[number]
-                run.evidence[number] = (step, epoch, body, True)
-
-    def pause(self, seconds: float) -> None:
-        self.memory.now += timedelta(seconds=seconds)
-
-    def drain(self) -> None:
-        self.draining = self.session.draining = True
-
-    def close(self, reason: str = "stopped") -> None:
-        self.session.ended = True
+def start_body(agent: Agent, input: Any, labels: Mapping[str, str] | None) -> dict[str, Any]:
+    body = {"agent": agent.name, "input": input, "release": agent.release_id, "code": agent.code_digest}
+    return body | ({"labels": dict(labels)} if labels else {})

@@ -11,8 +11,10 @@ from journal import crash
 from journal.crash import Crashed
 from journal.entries import Draft, Entry, Kind
 from runs.agents import Agent
-from runs.memory import ENDED, Memory, MemoryRun, MemoryWorker
-from runs.state import RunState, Slot, fold
+from runs.memory import ENDED, Memory, MemoryRun
+from runs.memory_worker import MemoryWorker
+from runs.slots import Slot
+from runs.state import RunState, fold
 from runs.testing.fakes import Behaviours, Each, World, faked
 
 PERSON = "tester"
@@ -48,7 +50,7 @@ class Trial:
         own, *others = faked([agent, *agents], tools, self.world)
         self.agent = own
         self.memory = Memory([own, *others])
-        self.worker: MemoryWorker = self.memory.hire()
+        self.worker = MemoryWorker(self.memory)
         self.crashed: str | None = None
         self.passed: list[str] = []
         self._approve, self._answers = approve, answers
@@ -146,9 +148,8 @@ class Trial:
             if verdict is not None:
                 self._approval(run, slot, verdict, "")
                 return True
-        if slot.kind == "signal" and self._signals.get(slot.body["signal"]):
-            waiting = self._signals[slot.body["signal"]]
-            self._append(run, Draft(Kind.SIGNAL, {"name": slot.body["signal"], "payload": waiting.pop(0)}))
+        if slot.kind == "signal" and (payloads := self._signals.get(slot.signal)):
+            self._append(run, Draft(Kind.SIGNAL, {"name": slot.signal, "payload": payloads.pop(0)}))
             return True
         if slot.kind == "ask" and self._answers is not None:
             known, value = self._answer_to(slot.body["question"])
@@ -168,7 +169,7 @@ class Trial:
         for run in self.memory.runs.values():
             if run.status in ENDED or run.session is not None or not run.wake:
                 continue
-            own = [slot.body["due"] for slot in run.state.unsettled() if slot.kind != "call" and slot.body.get("due")]
+            own = [slot.due for slot in run.state.unsettled() if slot.kind != "call" and slot.due is not None]
             if all(run.wake < due for due in own):
                 self._move_to(datetime.fromtimestamp(run.wake, self.now.tzinfo))
                 return True
@@ -240,8 +241,8 @@ class Trial:
                         self._advance_one()
             except CrashHere as death:
                 self.crashed = str(death)
-                self.memory.lose(self.worker)
-                self.worker = self.memory.hire()
+                self.worker.die()
+                self.worker = MemoryWorker(self.memory)
                 self.memory.sweep()
                 return True
         raise AssertionError(f"the run does not come to rest: {self.story[-12:]}")
@@ -292,7 +293,10 @@ class Trial:
         return self.rest()
 
     def cancel(self, reason: str = "not wanted any more") -> Trial:
-        return self._control("cancel", reason)
+        """The run, and all its children."""
+        self._refuse_if_ended(self._run)
+        self.memory.cancel_tree(self._run, reason, {}, PERSON)
+        return self.rest()
 
     def hold(self, reason: str = "look at it first") -> Trial:
         return self._control("hold", reason)
@@ -306,9 +310,12 @@ class Trial:
         return self.rest()
 
     def _append(self, run: MemoryRun, *drafts: Draft) -> None:
+        self._refuse_if_ended(run)
+        self.memory.append_person(run, drafts, PERSON)
+
+    def _refuse_if_ended(self, run: MemoryRun) -> None:
         if run.status in ENDED:
             raise AssertionError(f"the run has ended as {run.status}")
-        self.memory.append_person(run, drafts, PERSON)
 
     def _find(self, which: Which, wanted: str) -> tuple[MemoryRun, Slot]:
         """The one open step of any run that is in this state (or of this kind), by its step, tool or question."""

@@ -31,6 +31,6 @@ def test_a_stored_journal_is_decided_again_by_other_code(tmp_path: Path) -> None
 
     changed = Agent(name="scripted", version="1", tools=[look_up], decide=decide)
     said = testing.replay(changed, path)
-    assert said is not None and "entry 2" in said and "another" in said
+    assert said is not None and "entry 3" in said and "another" in said
     with pytest.raises(ValueError, match="a journal of 'scripted'"):
         testing.replay(desk, path)

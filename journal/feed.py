@@ -7,8 +7,8 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Any, Literal
 from uuid import UUID
 from weakref import WeakKeyDictionary
@@ -31,10 +31,11 @@ log = logging.getLogger("holdfast.feed")
 
 
 class Notifier:
-    """Gathers the runs that a process touched and tells them at most every 100 ms, on a connection of its own."""
+    """Gathers the runs that a process touched and tells them at most every 100 ms, on a borrowed connection that is in
+    no transaction."""
 
-    def __init__(self, dsn: str, period: float = _PERIOD) -> None:
-        self._dsn, self._period = dsn, period
+    def __init__(self, borrow: Callable[[], AbstractContextManager[psycopg.Connection[Any]]], period: float = _PERIOD):
+        self._borrow, self._period = borrow, period
         self._touched: set[UUID] = set()
         self._changed = threading.Condition()
         self._closed = False
@@ -60,25 +61,18 @@ class Notifier:
             thread.join(5)
 
     def _work(self) -> None:
-        conn: psycopg.Connection[Any] | None = None
         pause = self._period
         while ids := self._take():
             try:
-                if conn is None:
-                    conn = psycopg.connect(self._dsn, autocommit=True, connect_timeout=5)
-                _tell(conn, ids)
+                with self._borrow() as conn:
+                    _tell(conn, ids)
                 pause = self._period
             except psycopg.Error as error:
                 log.warning("could not tell that %d runs changed: %s", len(ids), error)
-                if conn is not None:
-                    conn.close()
-                conn = None
                 with self._changed:
                     self._touched.update(() if self._closed else ids)
                 pause = min(2 * pause, _LONGEST_PAUSE)
             self._rest(pause)
-        if conn is not None:
-            conn.close()
 
     def _take(self) -> set[UUID]:
         """Waits for touched runs. Empty: closed, nothing left."""

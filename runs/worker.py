@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -55,9 +56,10 @@ class Worker:
         self.session, self.agents, self.store, self.dispatch = session, agents, store, dispatch
         self.connections = open_connections(dsn, connections)
         session.register(self.connections)
-        self.committer = Committer(dsn, RunsProjection())
+        # With one run in flight there is nobody to hold up: it asks again on the one connection, however long it takes.
+        self.committer = Committer(dsn, RunsProjection(), patience=1.0 if connections > 1 else math.inf)
         self.calls = CallPool(on_too_many=lambda: self.on_end())
-        self.notifier = Notifier(dsn)
+        self.notifier = Notifier(self.connections.connection)
         self.driving: dict[UUID, Slice | None] = {}
         self.draining = False
         self.gates: frozenset[str] = frozenset()

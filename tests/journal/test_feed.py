@@ -1,9 +1,11 @@
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
 import psycopg
+from psycopg_pool import ConnectionPool
 
 from journal.feed import CHANNEL, LISTEN, NOTIFY, Listener, Notifier
 from tests.journal.waiting import until
@@ -16,12 +18,16 @@ NOTIFYING = """SELECT pid FROM pg_stat_activity
 LISTENING = f"SELECT count(*) {LISTENERS}"
 
 
+def connecting(dsn: str) -> Callable[[], psycopg.Connection[Any]]:
+    return partial(psycopg.connect, dsn, autocommit=True)
+
+
 def heard(dsn: str, work: Callable[[Listener], Awaitable[Any]], **how: Any) -> Any:
     return asyncio.run(asyncio.wait_for(work(Listener(dsn, **how)), 20))  # type: ignore[arg-type]
 
 
 def test_touched_runs_are_told_together_and_not_more_often_than_each_period(journal_dsn: str) -> None:
-    notifier, ids = Notifier(journal_dsn, period=0.05), [uuid4() for _ in range(450)]
+    notifier, ids = Notifier(connecting(journal_dsn), period=0.05), [uuid4() for _ in range(450)]
     with psycopg.connect(journal_dsn, autocommit=True) as conn:
         conn.execute(LISTEN.encode())
         notifier.touch(ids[0])
@@ -37,8 +43,12 @@ def test_touched_runs_are_told_together_and_not_more_often_than_each_period(jour
 
 
 def test_a_notifier_survives_its_connection(journal_dsn: str) -> None:
-    notifier, one = Notifier(journal_dsn, period=0.01), uuid4()
-    with psycopg.connect(journal_dsn, autocommit=True) as conn:
+    one, autocommit = uuid4(), {"autocommit": True}
+    with (
+        ConnectionPool(journal_dsn, min_size=1, max_size=1, kwargs=autocommit, open=True) as pool,
+        psycopg.connect(journal_dsn, autocommit=True) as conn,
+    ):
+        notifier = Notifier(pool.connection, period=0.01)
         notifier.touch(uuid4())
         (pid,) = until(lambda: conn.execute(NOTIFYING).fetchone())
         conn.execute(LISTEN.encode())
@@ -46,11 +56,11 @@ def test_a_notifier_survives_its_connection(journal_dsn: str) -> None:
         notifier.touch(one)
         told: list[str] = []
         until(lambda: str(one) in "".join(told) or told.extend(m.payload for m in conn.notifies(timeout=0.2)))
-    notifier.close()
+        notifier.close()
 
 
 def test_nobody_waits_for_a_database_that_is_away() -> None:
-    notifier = Notifier("host=/nowhere/at/all")
+    notifier = Notifier(connecting("host=/nowhere/at/all"))
     notifier.touch(uuid4())
     notifier.close()
 
@@ -63,7 +73,7 @@ def test_a_stream_hears_of_its_run_and_a_list_of_all(journal_dsn: str) -> None:
             assert await one.get(10) == await every.get(10) == "refresh", (
                 "what came before the connection was not heard"
             )
-            notifier = Notifier(journal_dsn)
+            notifier = Notifier(connecting(journal_dsn))
             notifier.touch(mine, other)
             notifier.close()
             return await one.get(10), await every.get(10), await one.get(0.05)

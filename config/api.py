@@ -11,6 +11,7 @@ from ninja.openapi.schema import OpenAPISchema
 from config.errors import register
 from recovery.api import router as recovery
 from runs.api import router as runs
+from runs.fleet_api import router as fleet
 from runs.wire import StrictParser, StrictRenderer
 
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -48,6 +49,7 @@ def build_api() -> NinjaAPI:
     )
     register(api)
     api.add_router("", runs)
+    api.add_router("", fleet)
     api.add_router("", recovery)
     api.add_router("", _elsewhere())
     return api

@@ -4,11 +4,13 @@ from django.urls import URLPattern, URLResolver, include, path
 
 from config import health
 from config.api import api
+from config.metrics import metrics
 from runs import login
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
+    path("metrics", metrics, name="metrics"),
     path("login", login.login_page, name="login"),
     path("logout", login.logout_page, name="logout"),
     path("api/v1/", api.urls),

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from datetime import timedelta
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
 
-from journal.encoding import tagged
+from django.utils import timezone
+
+from journal.encoding import decode, tagged
 from journal.entries import Entry, Kind
 from journal.errors import PayloadError
 from journal.payloads import Pointer, payload_store
-from journal.read import read_entries, read_head
-from runs.models import ENDED, Release, Run, WorkerSession
-from runs.queries import IntentView, short_id
+from journal.read import read_entries, read_head, read_tails
+from runs.brakes import spent
+from runs.models import ENDED, Release, Run, Status, WorkerSession
+from runs.queries import IntentView, state_of
 from runs.schemas import (
     ApprovalOut,
     AttemptOut,
+    Child,
     ControlOut,
     EntryOut,
     IntentOut,
@@ -24,13 +28,18 @@ from runs.schemas import (
     RunDetail,
     RunOut,
     StateOut,
+    StepKind,
     StepOut,
+    Wait,
     WorkerOut,
 )
-from runs.state import Control, RunState, Slot
+from runs.short_ids import short_id
+from runs.slots import Control, Slot
+from runs.state import RunState, fold
 
 RECENTLY = timedelta(hours=1)
 LARGEST_SHOWN = 2**20  # bytes of a result in an answer
+MOST_CHILDREN = 1000
 
 
 def run_row(run: Run) -> RunOut:
@@ -39,18 +48,106 @@ def run_row(run: Run) -> RunOut:
 
 def run_detail(run: Run, largest: float = LARGEST_SHOWN) -> RunDetail:
     """With what only the journal knows: its last seq, and how the run ended (above `largest` bytes as a pointer)."""
-    head = read_head(None, run.id)
-    done = read_entries(None, run.id, kinds=[Kind.DONE]) if run.status in ENDED else []
-    ending = {name: _whole(value, largest) for name, value in done[0].body.items()} if done else {}
+    last_seq = 0 if is_stateless(run) else read_head(None, run.id).last_seq
+    ending = {name: _whole(value, largest) for name, value in ending_of(run).items()}
     return RunDetail(
         **_row(run),
-        last_seq=head.last_seq,
-        worker=run.session.name if run.session and run.session.ended_at is None else None,
+        last_seq=last_seq,
+        worker=worker_on(run),
         wake_at=run.wake_at,
+        children=children_of(run),
+        waits=waits_of(run),
+        **budget_of(run),
         result=ending.get("result"),
         error=ending.get("error"),
         cancelled=ending.get("cancelled"),
     )
+
+
+def is_stateless(run: Run) -> bool:
+    """Its row is all there is of it: no journal."""
+    return run.input is not None
+
+
+def ending_of(run: Run) -> dict[str, Any]:
+    """How it ended, as DONE tells it; empty while it has not."""
+    if run.status not in ENDED:
+        return {}
+    if is_stateless(run):
+        return decode(bytes(run.ending)) if run.ending is not None else {}
+    done = read_entries(None, run.id, kinds=[Kind.DONE])
+    return done[0].body if done else {}
+
+
+def worker_on(run: Run) -> str | None:
+    return run.session.name if run.session and run.session.ended_at is None else None
+
+
+def children_of(run: Run) -> list[Child]:
+    rows = run.children.order_by("parent_step").only("id", "agent", "status", "parent_step")[:MOST_CHILDREN]
+    return [Child(id=row.id, agent=row.agent, status=Status(row.status), step=row.parent_step or 0) for row in rows]
+
+
+def waits_of(run: Run) -> list[Wait]:
+    """Read from its last decision on: whatever came before that is settled."""
+    if run.status in ENDED or is_stateless(run):
+        return []
+    folded = fold(run.id, read_tails(None, [run.id]).get(run.id, []))
+    return [_wait(slot, worker_on(run)) for slot in folded.unsettled()]
+
+
+def _wait(slot: Slot, worker: str | None) -> Wait:
+    asks = slot.kind == "ask"
+    due = slot.attempts[-1].due if slot.attempts else slot.due
+    return Wait(
+        seq=slot.seq,
+        step=slot.step,
+        kind=cast(StepKind, slot.kind),
+        what=str(slot.body["question"]) if asks else slot.signal if slot.kind == "signal" else slot.tool,
+        state=slot.state,
+        since=slot.at,
+        due=None if due is None else datetime.fromtimestamp(due, UTC),
+        released_by=released_by(slot, worker),
+        child=slot.child if slot.kind == "child" else None,
+        options=tagged(slot.body.get("options")) if asks else None,
+        answer_schema=tagged(slot.body.get("schema")) if asks else None,
+    )
+
+
+def released_by(slot: Slot, worker: str | None) -> str:
+    """One sentence for whoever wants it to go on."""
+    match slot.kind, slot.state:
+        case "sleep", _:
+            return "Its time comes."
+        case "signal", _:
+            return f"The signal {slot.signal}."
+        case "ask", _:
+            return "Somebody answers."
+        case "child", _:
+            return "Its child ends."
+        case _, "awaiting_approval":
+            return "Somebody who may approve decides."
+        case _, "in_doubt" if worker is None:
+            return "Somebody says, with evidence, what happened; or a worker that takes the run over finds out."
+    return f"The worker {worker} is on it." if worker else "A worker sends it when it is due."
+
+
+def budget_of(run: Run) -> dict[str, Any]:
+    """`budget` and `used`. Only a run with a budget is folded whole for it."""
+    budget = run.release.content.get("budget")
+    if budget is None or is_stateless(run):
+        return {"budget": budget, "used": None}
+    folded = state_of(run.id)
+    began = folded.budget_from.at or folded.time_of(1).timestamp()
+    now = (run.ended_at or timezone.now()).timestamp()
+    total, before = spent(folded, now), folded.budget_from
+    used = {
+        "steps": total.steps - before.steps,
+        "tokens": total.tokens - before.tokens,
+        "cost": total.cost - before.cost,
+        "seconds": round(now - began, 3),
+    }
+    return {"budget": budget, "used": used}
 
 
 def _whole(value: Any, largest: float) -> Any:
@@ -73,6 +170,10 @@ def _row(run: Run) -> dict[str, Any]:
         "epoch": run.epoch,
         "labels": run.labels,
         "request_key": run.request_key,
+        "business_id": run.business_id,
+        "parent": run.parent_id,
+        "priority": run.priority,
+        "deadline": run.deadline_at,
         "created_at": run.created_at,
         "ended_at": run.ended_at,
     }
@@ -114,7 +215,7 @@ def _step(slot: Slot) -> StepOut:
     said = slot.approval
     return StepOut(
         step=slot.step,
-        kind="call" if slot.kind == "call" else "sleep",
+        kind=cast(StepKind, slot.kind),
         seq=slot.seq,
         at=slot.at,
         state=slot.state,
@@ -142,7 +243,7 @@ def intent(view: IntentView) -> IntentOut:
         seq=view.seq,
         step=view.step,
         tool=view.tool,
-        args=tagged(view.args),
+        args=_whole(view.args, LARGEST_SHOWN),
         key=view.key,
         digest=view.digest,
         effect=view.effect,
@@ -150,6 +251,7 @@ def intent(view: IntentView) -> IntentOut:
         since=view.since,
         deadline=view.deadline,
         attempt=view.attempt,
+        worker=view.worker,
     )
 
 

@@ -1,4 +1,4 @@
-"""The API of runs, intents, workers and releases: guard, form, command, answer."""
+"""The API of runs and intents: guard, form, command, answer."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from typing import Annotated
 
 from django.contrib.auth.models import User
 from django.db import connections
-from django.db.models import Count, Q
 from django.http import HttpRequest, StreamingHttpResponse
-from django.utils import timezone
 from ninja import Header, Path, Query, Router
 from ninja.errors import ValidationError
 from ninja.responses import Status as Answer
@@ -16,25 +14,36 @@ from pydantic import BaseModel
 
 from runs import answers
 from runs.access import APPROVE, CONTROL, START, VIEW
-from runs.commands import cancel_run, decide_approval, hold_run, release_run, resume_run, start_run
+from runs.commands import (
+    answer_ask,
+    cancel_run,
+    decide_approval,
+    hold_run,
+    note_run,
+    release_run,
+    resume_run,
+    retry_run,
+    signal_run,
+    start_run,
+)
 from runs.guards import actor_of, may
 from runs.live import HEADERS
-from runs.models import Release, WorkerSession
-from runs.queries import entries_of, find_run, list_runs, open_intents, state_of
+from runs.queries import entries_of, find_run, list_intents, list_runs, state_of
 from runs.schemas import (
+    AnswerBody,
     ApprovalBody,
     EntryList,
     IntentFilters,
     IntentList,
+    NoteBody,
     ReasonBody,
-    ReleaseList,
     RunDetail,
     RunFilters,
     RunList,
+    SignalBody,
     StartBody,
     StateOut,
     StreamEvent,
-    WorkerList,
     problems,
 )
 from runs.stream import events_of
@@ -58,6 +67,8 @@ def start(request: HttpRequest, given: StartBody) -> Answer[RunDetail]:
         request_key=given.request_key,
         release=given.release,
         labels=given.labels,
+        deadline=given.deadline,
+        priority=given.priority,
     )
     if given.wait:
         run = wait_for_rest(run.id, min(given.wait, LONGEST_WAIT))
@@ -73,8 +84,10 @@ def runs(request: HttpRequest, filters: Query[RunFilters]) -> RunList:
         agent=filters.agent,
         release=filters.release,
         labels=dict(label.split(":", 1) for label in filters.label),
+        parent=filters.parent,
+        started=(filters.started_after, filters.started_before),
         text=filters.q,
-        after=filters.cursor,
+        after=str(filters.cursor) if filters.cursor else None,
         limit=filters.limit,
     )
     return RunList(items=[answers.run_row(run) for run in found], next_cursor=following)
@@ -151,14 +164,40 @@ def release(request: HttpRequest, ref: str, given: ReasonBody) -> RunDetail:
     return answers.run_detail(release_run(run_id=find_run(ref).id, reason=given.reason, actor=actor_of(request)))
 
 
+@router.post("/runs/{ref}/retry", auth=may(CONTROL), response=CHANGED, tags=["control"])
+def retry(request: HttpRequest, ref: str, given: ReasonBody) -> RunDetail:
+    """What waits for a backoff is tried again now."""
+    return answers.run_detail(retry_run(run_id=find_run(ref).id, reason=given.reason, actor=actor_of(request)))
+
+
+@router.post("/runs/{ref}/note", auth=may(CONTROL), response=CHANGED, tags=["control"])
+def note(request: HttpRequest, ref: str, given: NoteBody) -> RunDetail:
+    """A remark in the journal; it changes nothing."""
+    return answers.run_detail(note_run(run_id=find_run(ref).id, text=given.text, actor=actor_of(request)))
+
+
+@router.post("/runs/{ref}/signal", auth=may(CONTROL), response=CHANGED, tags=["waits"])
+def signal(request: HttpRequest, ref: str, given: SignalBody) -> RunDetail:
+    """Kept in order until the run waits for a signal of this name; also one that comes early."""
+    run = signal_run(
+        run_id=find_run(ref).id, name=given.name, payload=given.payload, signal_id=given.id, actor=actor_of(request)
+    )
+    return answers.run_detail(run)
+
+
+@router.post("/runs/{ref}/answer", auth=may(CONTROL), response=CHANGED | problems(410), tags=["waits"])
+def answer(request: HttpRequest, ref: str, given: AnswerBody) -> RunDetail:
+    """Answers the question of entry `seq`, once."""
+    run = answer_ask(run_id=find_run(ref).id, seq=given.seq, value=given.value, actor=actor_of(request))
+    return answers.run_detail(run)
+
+
 @router.get("/intents", auth=may(VIEW), response={200: IntentList, **problems()}, tags=["intents"])
 def intents(request: HttpRequest, filters: Query[IntentFilters]) -> IntentList:
-    """The unsettled intents of parked runs: what waits for somebody or something, the oldest first."""
+    """Unsettled intents, of parked runs and of those under way; the oldest first within a page."""
     refuse_unknown(request, IntentFilters)
-    found = open_intents(state=filters.state, after=filters.cursor, limit=filters.limit)
-    whose = {view.run_id for view in found}
-    following = str(max(whose)) if len(whose) >= filters.limit else None
-    return IntentList(items=[answers.intent(view) for view in found], next_cursor=following)
+    found, following = list_intents(state=filters.state, after=filters.cursor, limit=filters.limit)
+    return IntentList(items=[answers.intent(view) for view in found], next_cursor=str(following) if following else None)
 
 
 @router.post(
@@ -180,18 +219,3 @@ def approval(request: HttpRequest, ref: str, seq: Seq, given: ApprovalBody) -> R
         actor=actor_of(request),
     )
     return answers.run_detail(decided)
-
-
-@router.get("/workers", auth=may(VIEW), response={200: WorkerList, **problems()}, tags=["fleet"])
-def workers(request: HttpRequest) -> WorkerList:
-    """Sessions that live, and those that ended within the last hour."""
-    recent = Q(ended_at__isnull=True) | Q(ended_at__gt=timezone.now() - answers.RECENTLY)
-    rows = WorkerSession.objects.filter(recent).annotate(runs=Count("run")).order_by("-started_at")
-    return WorkerList(items=[answers.worker(row) for row in rows], next_cursor=None)
-
-
-@router.get("/releases", auth=may(VIEW), response={200: ReleaseList, **problems()}, tags=["fleet"])
-def releases(request: HttpRequest) -> ReleaseList:
-    """Every release that workers have announced, with its whole content."""
-    rows = Release.objects.order_by("agent", "-created_at", "id")
-    return ReleaseList(items=[answers.release(row) for row in rows], next_cursor=None)

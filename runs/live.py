@@ -24,8 +24,9 @@ from journal.feed import listener
 from runs.access import VIEW
 from runs.controls import controls_of
 from runs.models import Run
-from runs.queries import list_runs, short_id
+from runs.queries import list_runs
 from runs.run_page import Reading, RunPage
+from runs.short_ids import short_id
 from runs.views import run_filter, whole
 
 LASTS = 300.0  # a stream ends by itself, so that deploys and changed permissions take effect

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -13,22 +13,13 @@ from django.db import connection
 from django.db.models import Q, QuerySet
 from django.utils.dateparse import parse_datetime
 
-from journal.entries import Entry, Kind
-from journal.payloads import payload_store
-from journal.read import read_entries
-from runs.errors import BadInput, JournalDamaged, RunAmbiguous, RunNotFound
-from runs.models import Run
+from journal.entries import Entry
+from journal.read import read_entries, read_tails
+from runs.errors import CursorUnknown, JournalDamaged, RunAmbiguous, RunNotFound
+from runs.models import Release, Run
+from runs.projections import intent_record
+from runs.short_ids import tail_of
 from runs.state import RunState, fold
-
-ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32
-SHORT_BITS = 40
-READ_ALIKE = str.maketrans("ilo", "110")
-
-
-def short_id(run_id: UUID) -> str:
-    """`r-` and the last 40 bits: eight characters that are hard to mistake."""
-    tail = run_id.int & ((1 << SHORT_BITS) - 1)
-    return "r-" + "".join(ALPHABET[(tail >> shift) & 31] for shift in range(SHORT_BITS - 5, -1, -5))
 
 
 def find_run(ref: str) -> Run:
@@ -46,14 +37,11 @@ def find_run(ref: str) -> Run:
 
 
 def ids_ending_in(ref: str) -> list[UUID]:
-    text = ref.lower().removeprefix("r-").translate(READ_ALIKE)
-    if not re.fullmatch(f"[{ALPHABET}]{{8}}", text):
+    tail = tail_of(ref)
+    if tail is None:
         return []
-    tail = 0
-    for character in text:
-        tail = tail << 5 | ALPHABET.index(character)
     with connection.cursor() as cursor:
-        cursor.execute(ENDING_IN, [tail.to_bytes(5, "big")])
+        cursor.execute(ENDING_IN, [tail])
         return [row[0] for row in cursor.fetchall()]
 
 
@@ -66,54 +54,87 @@ def list_runs(
     agent: str | None = None,
     release: str | None = None,
     labels: Mapping[str, str] | None = None,
+    parent: UUID | None = None,
+    started: tuple[datetime | None, datetime | None] = (None, None),
     text: str | None = None,
     after: str | None = None,
     limit: int = 50,
 ) -> tuple[list[Run], str | None]:
-    """The newest first, by keyset: `after` is the cursor of the page before. Raises BadInput for a wrong cursor."""
+    """The newest first, by keyset: `after` is the cursor of the page before. Raises CursorUnknown.
+
+    `started`: from a time on, and before one. Ids begin with the time, so that new runs come in front of every page.
+    """
     runs = Run.objects.select_related("release", "session").order_by("-id")
     if status:
         runs = runs.filter(status__in=status)
     if agent:
         runs = runs.filter(agent=agent)
     if release:
-        name, _, version = release.partition("@")
-        runs = runs.filter(Q(release_id=release) | Q(release__agent=name, release__version=version))
+        runs = runs.filter(release_id__in=releases_named(release))
     if labels:
         runs = runs.filter(labels__contains=dict(labels))
+    if parent:
+        runs = runs.filter(parent_id=parent)
+    since, before = started
+    if since:
+        runs = runs.filter(id__gte=first_id(since))
+    if before:
+        runs = runs.filter(id__lt=first_id(before))
     if text:
         runs = matching(runs, text)
     if after:
         try:
             runs = runs.filter(id__lt=UUID(after))
         except ValueError:
-            raise BadInput("The cursor is not one that a list gave.") from None
+            raise CursorUnknown(after) from None
     found = list(runs[: limit + 1])
     return found[:limit], str(found[limit - 1].id) if len(found) > limit else None
 
 
+def first_id(at: datetime) -> UUID:
+    """The smallest id that a run started at this millisecond may have."""
+    milliseconds = int(at.timestamp() * 1000)
+    return UUID(int=min(max(milliseconds, 0), 2**48 - 1) << 80)
+
+
+def releases_named(name: str) -> list[str]:
+    """By id, or by agent@version: a version has several where its content was redefined in development."""
+    agent, _, version = name.partition("@")
+    named = Release.objects.filter(Q(id=name) | Q(agent=agent, version=version))
+    return list(named.values_list("id", flat=True))
+
+
 def matching(runs: QuerySet[Run], text: str) -> QuerySet[Run]:
-    """Runs that this text names: by id, short id, request key or agent."""
+    """Runs that this text names: by id, short id, request key or business id; else those of an agent of this name."""
     if "\0" in text:
         return runs.none()
-    wanted = Q(request_key=text) | Q(agent=text)
-    try:
-        wanted |= Q(id=UUID(text))
-    except ValueError:
-        if ids := ids_ending_in(text):
-            wanted |= Q(id__in=ids)
-    return runs.filter(wanted)
+    ids = set(ids_ending_in(text))
+    with suppress(ValueError):
+        ids.add(UUID(text))
+    with connection.cursor() as cursor:
+        cursor.execute(NAMED, {"text": text})
+        ids.update(row[0] for row in cursor.fetchall())
+    if not ids and Release.objects.filter(agent=text).exists():
+        return runs.filter(agent=text)
+    return runs.filter(id__in=ids)
+
+
+# Each part by its own index: one condition with OR would read the whole table.
+NAMED = """
+(SELECT id FROM runs_run WHERE request_key = %(text)s ORDER BY id DESC LIMIT 1000)
+UNION (SELECT id FROM runs_run WHERE business_id = %(text)s ORDER BY id DESC LIMIT 1000)
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class IntentView:
-    """One unsettled intent: what it would do, exactly, and since when it waits."""
+    """One unsettled intent: what it would do, exactly, since when it waits, and which worker is on it."""
 
     run_id: UUID
     seq: int
     step: int
     tool: str
-    args: dict[str, Any]
+    args: Any
     key: str
     digest: str
     effect: str
@@ -121,45 +142,54 @@ class IntentView:
     since: datetime
     deadline: datetime | None
     attempt: int
+    worker: str | None
 
 
-def open_intents(*, state: str | None = None, after: UUID | None = None, limit: int = 1000) -> list[IntentView]:
-    """Those of `limit` runs, from the run behind `after` on; the oldest first.
-
-    Parked runs tell theirs in their row; a running one's are in its journal.
-    """
-    runs = Run.objects.exclude(intents=[]).order_by("id")
-    if after:
-        runs = runs.filter(id__gt=after)
-    if state:
-        runs = runs.filter(intents__contains=[{"state": state}])
-    found: list[IntentView] = []
-    for run in runs[:limit]:
-        wanted = [i for i in run.intents if state is None or i["state"] == state]
-        bodies = read_bodies(run.id, [i["seq"] for i in wanted])
-        found += [intent_view(run.id, listed, *bodies[listed["seq"]]) for listed in wanted if listed["seq"] in bodies]
-    return sorted(found, key=lambda view: view.since)
+# Parked runs tell of their intents in their row; what is under way, or was when its worker died, is in the journal.
+WITH_INTENTS = """
+SELECT id FROM (
+    (SELECT id FROM runs_run WHERE NOT intents = '[]' AND id > %(after)s
+        AND (%(state)s::text IS NULL OR intents @> jsonb_build_array(jsonb_build_object('state', %(state)s)))
+     ORDER BY id LIMIT %(limit)s)
+    UNION
+    (SELECT id FROM runs_run WHERE status IN ('running', 'queued') AND epoch > 0 AND id > %(after)s
+     ORDER BY id LIMIT %(limit)s)
+) AS either ORDER BY id LIMIT %(limit)s
+"""
+FIRST_ID = UUID(int=0)
 
 
-def read_bodies(run_id: UUID, seqs: Sequence[int]) -> dict[int, tuple[dict[str, Any], str]]:
-    """TOOL_CALL bodies by seq, each with the digest that an approval binds to now."""
-    entries = read_entries(connection, run_id, kinds=[Kind.TOOL_CALL, Kind.APPROVAL])
-    asked = {e.step: e.body["digest"] for e in entries if e.kind == Kind.APPROVAL and e.body["verdict"] == "requested"}
-    return {
-        e.seq: (payload_store().resolve(e.body), asked.get(e.step, e.body["digest"]))
-        for e in entries
-        if e.kind == Kind.TOOL_CALL and e.seq in seqs
-    }
+def list_intents(
+    *, state: str | None = None, after: UUID | None = None, limit: int = 1000
+) -> tuple[list[IntentView], UUID | None]:
+    """The unsettled intents of at most `limit` runs behind the run `after`, the oldest first, and where to go on."""
+    given = {"state": state, "after": after or FIRST_ID, "limit": limit + 1}
+    with connection.cursor() as cursor:
+        cursor.execute(WITH_INTENTS, given)
+        ids = [row[0] for row in cursor.fetchall()]
+    runs = Run.objects.select_related("session").in_bulk(ids[:limit])
+    tails = read_tails(None, list(runs))
+    found = [view for run_id, tail in tails.items() for view in intents_in(runs[run_id], tail)]
+    wanted = [view for view in found if state is None or view.state == state]
+    return sorted(wanted, key=lambda view: view.since), ids[limit - 1] if len(ids) > limit else None
 
 
-def intent_view(run_id: UUID, listed: Mapping[str, Any], body: Mapping[str, Any], digest: str) -> IntentView:
-    since = parse_datetime(listed["since"])
-    assert since is not None
-    deadline = parse_datetime(listed["deadline"]) if listed.get("deadline") else None
-    return IntentView(
-        run_id, listed["seq"], listed["step"], body["tool"], body["args"], body["key"], digest, body["effect"],
-        listed["state"], since, deadline, listed.get("attempt", 0),
-    )  # fmt: skip
+def intents_in(run: Run, tail: Sequence[Entry]) -> Iterator[IntentView]:
+    """Folded from the run's last decision on: whatever came before it is settled."""
+    session = run.session
+    worker = session.name if session and session.ended_at is None else None
+    for slot in fold(run.id, tail).unsettled():
+        if slot.kind != "call":
+            continue
+        listed = intent_record(slot)
+        asked = slot.approval is not None and slot.approval.verdict == "requested"
+        digest = slot.approval.digest if slot.approval and asked else slot.digest
+        deadline = parse_datetime(listed["deadline"]) if listed["deadline"] else None
+        since = datetime.fromisoformat(listed["since"])
+        yield IntentView(
+            run.id, slot.seq, slot.step, slot.tool, slot.args, slot.key, digest, slot.effect, slot.state, since,
+            deadline, listed["attempt"], worker,
+        )  # fmt: skip
 
 
 def entries_of(run_id: UUID, after: int = 0, limit: int | None = None) -> list[Entry]:

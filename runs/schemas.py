@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 from runs.models import Status
 
@@ -17,6 +17,7 @@ def _storable(text: str) -> str:
     return text
 
 
+StepKind = Literal["call", "sleep", "signal", "ask", "child"]
 # Names and filters become text columns, which hold no U+0000; reasons, notes and inputs go to the journal, which does.
 Name = Annotated[str, AfterValidator(_storable), Field(min_length=1, max_length=200)]
 Reason = Annotated[str, Field(max_length=10_000)]
@@ -34,11 +35,30 @@ class StartBody(Given):
     request_key: Name | None = Field(None, description="The same key, agent and content give the same run again.")
     release: Name | None = None
     labels: dict[Name, Annotated[str, AfterValidator(_storable), Field(max_length=200)]] = Field({}, max_length=50)
+    deadline: AwareDatetime | Annotated[float, Field(gt=0)] | None = Field(
+        None, description="Seconds from now, or a time with its zone, at which it is cancelled if it has not ended."
+    )
+    priority: int = Field(0, ge=0, le=9, description="A higher one is claimed sooner.")
     wait: float = Field(0, ge=0, description="Seconds to wait for the run to end or park; at most 30.")
 
 
 class ReasonBody(Given):
     reason: Reason
+
+
+class SignalBody(Given):
+    name: Name
+    payload: Any = None
+    id: Name | None = Field(None, description="The same id again changes nothing.")
+
+
+class AnswerBody(Given):
+    seq: int = Field(ge=1, le=2**63 - 1, description="Of the question's entry.")
+    value: Any
+
+
+class NoteBody(Given):
+    text: Reason
 
 
 class ApprovalBody(Given):
@@ -53,8 +73,11 @@ class RunFilters(Given):
     agent: Name | None = None
     release: Name | None = None
     label: list[Annotated[Name, Field(pattern="^[^:]+:")]] = Field([], description="key:value; several must all match")
-    q: Name | None = None
-    cursor: Name | None = None
+    parent: UUID | None = Field(None, description="Children of this run.")
+    started_after: AwareDatetime | None = Field(None, description="At this time or later.")
+    started_before: AwareDatetime | None = None
+    q: Name | None = Field(None, description="Id, short id, request key or business id; else the name of an agent.")
+    cursor: UUID | None = None
     limit: int = Field(50, ge=1, le=1000)
 
 
@@ -83,14 +106,45 @@ class RunOut(BaseModel):
     epoch: int
     labels: dict[str, str]
     request_key: str | None
+    business_id: str | None = Field(description="`label:value` that only one open run of the agent may have.")
+    parent: UUID | None
+    priority: int
+    deadline: datetime | None = Field(description="When it is cancelled if it has not ended.")
     created_at: datetime
     ended_at: datetime | None
+
+
+class Child(BaseModel):
+    id: UUID
+    agent: str
+    status: Status
+    step: int = Field(description="Of the parent: the step that spawned it.")
+
+
+class Wait(BaseModel):
+    """A step that is not settled."""
+
+    seq: int
+    step: int
+    kind: StepKind
+    what: str = Field(description="The tool, the question, the signal's name, the child's agent.")
+    state: str
+    since: datetime
+    due: datetime | None = Field(description="When it ends, expires or is tried again by itself.")
+    released_by: str
+    child: UUID | None
+    options: list[Any] | None = Field(description="Of a question.")
+    answer_schema: Any = Field(description="JSON schema of the answer to a question.")
 
 
 class RunDetail(RunOut):
     last_seq: int
     worker: str | None = Field(description="The worker that holds it now.")
     wake_at: datetime | None
+    children: list[Child] = Field(description="The first 1000; GET /runs?parent= lists all.")
+    waits: list[Wait] = Field(description="What is not settled, and what releases it.")
+    budget: dict[str, Any] | None = Field(description="What it may spend before a person looks at it.")
+    used: dict[str, float] | None = Field(description="Of the budget, since it was last given; null without one.")
     result: Any = Field(None, description="Of a run that is done, awkward values in their tagged form.")
     error: Any = None
     cancelled: Any = None
@@ -136,7 +190,7 @@ class ApprovalOut(BaseModel):
 
 class StepOut(BaseModel):
     step: int
-    kind: Literal["call", "sleep"]
+    kind: StepKind
     seq: int
     at: datetime
     state: str
@@ -210,6 +264,9 @@ class IntentOut(BaseModel):
     since: datetime
     deadline: datetime | None
     attempt: int
+    worker: str | None = Field(
+        description="The live worker that is on it. Without one, what is in doubt needs a person."
+    )
 
 
 class IntentList(BaseModel):

@@ -11,7 +11,7 @@ from journal.verify import verify_run
 from recovery.commands import reconcile_intent
 from runs.commands import decide_approval
 from runs.models import Run
-from runs.queries import entries_of, open_intents, state_of
+from runs.queries import entries_of, list_intents, state_of
 from tests.rig.ledger import Ledger
 
 EFFECTS = ("read", "keyed", "keyed-probe", "probed", "unkeyed")
@@ -60,7 +60,7 @@ def assert_parked_in_doubt(ledger: Ledger, run: Run, acted: int | None = None) -
     assert_whole(run.id)
     state = state_of(run.id)
     doubtful = [slot for slot in state.unsettled() if slot.in_doubt]
-    listed = [intent.step for intent in open_intents(state="in_doubt") if intent.run_id == run.id]
+    listed = [intent.step for intent in list_intents(state="in_doubt")[0] if intent.run_id == run.id]
     assert doubtful and sorted(listed) == sorted(slot.step for slot in doubtful)
     for slot in state.slots.values():
         if slot.effect == "read":

@@ -8,7 +8,7 @@ from recovery.commands import reconcile_intent
 from recovery.errors import AlreadyReconciled, AttemptOutdated, CannotProbe, EvidenceMissing, NotInDoubt
 from runs.errors import BadInput
 from runs.models import Evidence, Run
-from runs.queries import entries_of, open_intents
+from runs.queries import entries_of, list_intents
 from tests.rig.crew import Crew, journal, start, state
 from tests.rig.ledger import Ledger, wait_until
 
@@ -20,7 +20,7 @@ def in_doubt(crew: Crew, ledger: Ledger) -> tuple[UUID, int]:
     run = crew.drive(run_id)
     assert run.status == "needs_reconciliation"
     assert run.reason == "letter (step 1) may have happened: nobody can be asked"
-    (intent,) = open_intents(state="in_doubt")
+    (intent,) = list_intents(state="in_doubt")[0]
     return run_id, intent.seq
 
 
@@ -50,7 +50,7 @@ def test_what_never_happened_is_executed_under_its_own_key(crew: Crew, ledger: L
     ledger.fault("mail", "fail", times=1)
     run_id = start("unkeyed", {})
     crew.drive(run_id)
-    (intent,) = open_intents(state="in_doubt")
+    (intent,) = list_intents(state="in_doubt")[0]
     say(run_id, intent.seq, "never_happened")
     assert crew.drive(run_id).status == "done"
     assert [e.body for e in entries_of(run_id) if e.kind == "ATTEMPT"] == [{"attempt": 2, "source": "operator"}]
@@ -107,7 +107,7 @@ def test_a_verdict_serves_for_the_attempt_that_was_judged_and_for_no_later_one(c
     ledger.fault("mail", "fail", times=2)
     run_id = start("unkeyed", {})
     crew.drive(run_id)
-    (intent,) = open_intents(state="in_doubt")
+    (intent,) = list_intents(state="in_doubt")[0]
     assert intent.attempt == 1
     say(run_id, intent.seq, "never_happened", attempt=1)
     assert crew.drive(run_id).status == "needs_reconciliation", "the second send is in doubt too"

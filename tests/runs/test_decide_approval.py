@@ -5,7 +5,7 @@ import pytest
 from runs.commands import decide_approval
 from runs.errors import AlreadyDecided, DigestMismatch, DigestMissing, IntentNotFound, NotAwaitingApproval
 from runs.models import Run
-from runs.queries import entries_of, open_intents
+from runs.queries import entries_of, list_intents
 from runs.registry import agents
 from tests.rig.crew import Crew, journal, start, state
 from tests.rig.ledger import Ledger
@@ -15,7 +15,7 @@ def awaiting(crew: Crew, effect: str = "keyed") -> tuple[Run, int, str]:
     run_id = start("approval", {"effect": effect})
     run = crew.drive(run_id)
     assert run.status == "awaiting_approval"
-    (intent,) = [view for view in open_intents(state="awaiting_approval") if view.run_id == run_id]
+    (intent,) = [view for view in list_intents(state="awaiting_approval")[0] if view.run_id == run_id]
     return run, intent.seq, intent.digest
 
 
@@ -77,7 +77,7 @@ def test_a_tool_that_changed_after_the_approval_is_asked_for_again(
     monkeypatch.setattr(agent.toolbox["gated_charge"], "digest", b"other code")
     assert crew.drive(run.id).status == "awaiting_approval"
     assert ledger.acted(f"{run.id}:1") == 0
-    (intent,) = open_intents(state="awaiting_approval")
+    (intent,) = list_intents(state="awaiting_approval")[0]
     assert intent.digest != digest
     decide_approval(run_id=run.id, seq=seq, verdict="approve", digest=intent.digest, note="", actor="ada")
     assert crew.drive(run.id).status == "done"

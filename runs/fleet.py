@@ -1,0 +1,111 @@
+"""Agents and gates as the API and the command line tell them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+from pydantic import BaseModel, Field
+
+from runs.costs import Cost, journaling_cost
+from runs.errors import AgentNotFound
+from runs.gates import sessions_behind
+from runs.models import Gate, Release, WorkerSession
+
+
+class ServedRelease(BaseModel):
+    id: str
+    version: str
+    created_at: datetime
+    workers: int = Field(description="Live workers that serve it.")
+
+
+class AgentOut(BaseModel):
+    """`tools` and the bounds are those of its newest release."""
+
+    name: str
+    version: str
+    driver: str | None
+    durability: str
+    tools: list[dict[str, Any]] = Field(description="Name, schema, effect class and policy of each.")
+    budget: dict[str, Any] | None
+    deadline: float | None
+    limit: int | None
+    unique: str | None
+    releases: list[ServedRelease] = Field(description="The newest first.")
+    journaling: Cost
+
+
+class AgentList(BaseModel):
+    items: list[AgentOut]
+    next_cursor: str | None
+
+
+def agent_out(name: str) -> AgentOut:
+    known = list(Release.objects.filter(agent=name).order_by("-created_at", "id")) if "\0" not in name else []
+    if not known:
+        raise AgentNotFound(f"({name[:60]})")
+    live = list(WorkerSession.objects.filter(ended_at__isnull=True).values_list("serves", flat=True))
+    content = known[0].content
+    tools = content.get("tools")
+    return AgentOut(
+        name=name,
+        version=known[0].version,
+        driver=content.get("driver"),
+        durability=content.get("durability", "journal"),
+        tools=tools if isinstance(tools, list) else [],
+        budget=content.get("budget"),
+        deadline=content.get("deadline"),
+        limit=content.get("limit"),
+        unique=content.get("unique"),
+        releases=[
+            ServedRelease(
+                id=release.id,
+                version=release.version,
+                created_at=release.created_at,
+                workers=sum(release.id in serves for serves in live),
+            )
+            for release in known
+        ],
+        journaling=journaling_cost(name),
+    )
+
+
+class GateOut(BaseModel):
+    id: int
+    scope: str
+    reason: str
+    actor: str
+    created_at: datetime
+    lifted_at: datetime | None
+    in_force_at: list[str] = Field(description="Live workers that have heard of it.")
+    not_yet_at: list[str] = Field(description="Live workers whose next heartbeat brings it.")
+
+
+class GateList(BaseModel):
+    items: list[GateOut]
+    next_cursor: str | None
+
+
+def gates_out(found: Sequence[Gate]) -> list[GateOut]:
+    """Each with the workers at which it is in force: those whose heartbeat came after it."""
+    live = WorkerSession.objects.filter(ended_at__isnull=True, expires_at__gt=timezone.now()).order_by("name")
+    names = list(live.values_list("name", flat=True))
+    return [_gate(gate, names) for gate in found]
+
+
+def _gate(gate: Gate, live: Sequence[str]) -> GateOut:
+    open_still = gate.lifted_at is None
+    behind = sessions_behind(gate) if open_still else []
+    return GateOut(
+        id=gate.pk,
+        scope=gate.scope,
+        reason=gate.reason,
+        actor=gate.actor,
+        created_at=gate.created_at,
+        lifted_at=gate.lifted_at,
+        in_force_at=[name for name in live if open_still and name not in behind],
+        not_yet_at=behind,
+    )

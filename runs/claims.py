@@ -8,11 +8,14 @@ from uuid import UUID
 
 from psycopg import Connection
 
+from runs.gates import OpenGates
+
 CLAIM = """
-SELECT verdict, epoch, last_seq, taken_from, crashes, extract(epoch FROM taken_over_at)::float8
-FROM runs_claim_v1(%s, %s, %s)
+SELECT verdict, urgent, gates, heard_at, epoch, last_seq, taken_from, crashes, extract(epoch FROM taken_over_at)::float8
+FROM runs_claim_v2(%s, %s, %s, %s, %s)
 """
-TAKES_TURNS = 2  # crashes in a row after which a process drives such runs one at a time; also in claim_v1.sql
+NEXT = "SELECT run_id, release_id FROM runs_next_in_flight_v1(%s, %s)"
+TAKES_TURNS = 2  # crashes in a row after which a process drives such runs one at a time; also in claim_v2.sql
 CRASH_LIMIT = 3
 
 
@@ -32,9 +35,26 @@ class Claim:
     taken_over_at: float | None
 
 
-def claim(conn: Connection[Any], session_id: UUID, run_id: UUID, may_count: bool) -> Claim | str:
-    """The claim, or why there is none: held, counted, ended, no session."""
-    row = conn.execute(CLAIM, (session_id, run_id, may_count)).fetchone()
-    if row is None or row[0] != "claimed":
-        return str(row[0]) if row else "ended"
-    return Claim(run_id, *row[1:])
+def claim(
+    conn: Connection[Any], session_id: UUID, run_id: UUID, may_count: bool, at_once: int | None, look_urgent: bool
+) -> tuple[Claim | UUID | str, OpenGates]:
+    """The claim, or a more urgent run of the release, or why there is none: held, counted, limited, ended, no session.
+    With the gates that are open.
+
+    `at_once`: how many runs of the agent may be in flight.
+    """
+    row = conn.execute(CLAIM, (session_id, run_id, may_count, at_once, look_urgent)).fetchone()
+    assert row is not None
+    verdict, urgent, gates, heard_at, *claimed = row
+    heard = OpenGates(gates or {}, heard_at)
+    if verdict == "claimed":
+        return Claim(run_id, *claimed), heard
+    return urgent or verdict, heard
+
+
+def next_in_flight(conn: Connection[Any], agent: str, spacing: float = 10.0) -> list[tuple[UUID, str]]:
+    """Queued runs (with their releases) that have a place now among the agent's runs in flight: to be sent.
+
+    Each is given but once in `spacing` seconds.
+    """
+    return conn.execute(NEXT, (agent, spacing)).fetchall()

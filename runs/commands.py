@@ -170,10 +170,10 @@ def hold_run(*, run_id: UUID, reason: str, actor: str) -> Run:
 
 
 def resume_run(*, run_id: UUID, reason: str, actor: str) -> Run:
-    """Lifts a hold or a divergence. Raises NotHeld."""
+    """Lifts a hold, a divergence or a brake, which gets its budget once more. Raises NotHeld."""
     said = given_reason(reason)
     with locked_run(run_id) as held:
-        if held.state.held is None and held.state.diverged is None:
+        if held.state.held is None and held.state.diverged is None and held.state.braked is None:
             raise NotHeld
         held.append([control("resume", said)], actor)
         wake(held, f"resumed by {actor}")

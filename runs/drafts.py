@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from datetime import datetime
 from typing import Any
@@ -16,6 +16,7 @@ from runs.moves import Ask, Call, Decided, Fail, Finish, Move, Sleep, Spawn, Wai
 from runs.outcomes import describe
 from runs.slots import Control, Slot
 from runs.state import MODEL_ACTOR
+from runs.tools import Tool
 from runs.trees import Newborn
 
 SIBLINGS_AT_ONCE = 16
@@ -44,14 +45,23 @@ def _said(decided: Decided) -> dict[str, Any]:
 
 
 def steps(
-    agent: Agent, run_id: UUID, first_step: int, moves: Sequence[Move], now: datetime, children: Mapping[int, Newborn]
+    agent: Agent,
+    run_id: UUID,
+    first_step: int,
+    moves: Sequence[Move],
+    now: datetime,
+    children: Mapping[int, Newborn],
+    stopped: Callable[[str], bool],
 ) -> list[Draft]:
-    """Intents, timers, questions and children for these moves, steps handed out from `first_step`."""
+    """Intents, timers, questions and children for these moves, steps handed out from `first_step`.
+
+    `stopped`: whether a gate stops the tool of this name.
+    """
     drafts: list[Draft] = []
     for step, move in enumerate(moves, first_step):
         match move:
             case Call():
-                drafts += intent(agent, run_id, step, move, crowded=step - first_step >= SIBLINGS_AT_ONCE)
+                drafts += intent(agent, run_id, step, move, step - first_step >= SIBLINGS_AT_ONCE, stopped(move.tool))
             case Sleep():
                 asked = {"seconds": move.seconds} if move.until is None else {"until": move.until}
                 drafts.append(_opened(Kind.TIMER, {"verb": "set"} | asked, step, move.due(now)))
@@ -113,7 +123,7 @@ def withdrawn(slot: Slot, why: str) -> Draft:
     return observation(slot.step, body, decided=slot.kind != "call")
 
 
-def intent(agent: Agent, run_id: UUID, step: int, call: Call, crowded: bool) -> list[Draft]:
+def intent(agent: Agent, run_id: UUID, step: int, call: Call, crowded: bool, stopped: bool) -> list[Draft]:
     """TOOL_CALL, with the approval it asks for, or with the failure it is when it cannot be sent at all."""
     tool = agent.toolbox.get(call.tool)
     wrong = faults(agent, call)
@@ -131,16 +141,25 @@ def intent(agent: Agent, run_id: UUID, step: int, call: Call, crowded: bool) -> 
         "key": key_of(run_id, step),
         "effect": tool.effect if tool else "",
         "digest": digest,
-        "gate": gate or ("siblings" if crowded else None),
+        "gate": gate or _waits_first(tool, crowded, stopped),
     }
     if call.id is not None:
         body["id"] = call.id
+    if tool is not None and not wrong and (summary := tool.summary_of(deepcopy(call.args))) is not None:
+        body["summary"] = summary
     drafts = [Draft(Kind.TOOL_CALL, body, step=step, decision=True)]
     if gate == "approval":
         drafts.append(request_approval(step, digest))
     if wrong:
         drafts.append(observation(step, {"outcome": "failed", "error": "; ".join(wrong), "source": "worker"}, True))
     return drafts
+
+
+def _waits_first(tool: Tool | None, crowded: bool, stopped: bool) -> str | None:
+    """Why a call is not sent with its TOOL_CALL, though nobody has to approve it."""
+    if tool is not None and tool.limited:
+        return "limit"
+    return "gate" if stopped else "siblings" if crowded else None
 
 
 def faults(agent: Agent, call: Call) -> list[str]:

@@ -12,9 +12,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
-from math import inf
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -23,12 +21,14 @@ from journal.crash import Crashed
 from journal.entries import Draft, Kind
 from runs import drafts
 from runs.baton import Baton, carry_on, watch
+from runs.brakes import Brake, over
 from runs.calls import Ended, Raised, drain
 from runs.claims import CRASH_LIMIT, Claim, Lost
 from runs.digests import approval_digest
 from runs.drivers import Diverged, ModelRequest
 from runs.moves import Decided, Fail, Finish
 from runs.outcomes import describe
+from runs.parking import open_children, park_for, sentence
 from runs.performing import (
     MODEL_RETRY,
     MODEL_STEP,
@@ -39,7 +39,8 @@ from runs.performing import (
     finding_of,
     outcome_of,
 )
-from runs.projections import Park, open_intents
+from runs.permits import Admission
+from runs.projections import Park
 from runs.recorder import Recorder
 from runs.rules import (
     Act,
@@ -67,6 +68,7 @@ log = logging.getLogger("holdfast.engine")
 
 SLICE_SECONDS = 60.0
 SLICE_STEPS = 200
+LOOKS_IN_LINE = 1.0  # seconds between two looks for a permit while another call is under way
 STEERED = object()
 
 
@@ -81,6 +83,7 @@ class Slice(Recorder):
         self.began = time.monotonic()
         self.first_step = 0
         self.absent: set[int] = set()  # steps that a probe did not find: they may be sent
+        self.admission = Admission(worker.permits, self.run_id, worker.pause, worker.session.now)
 
     # -- the loop ---------------------------------------------------------------------------------------------------
 
@@ -91,6 +94,7 @@ class Slice(Recorder):
                 self.open()
                 while self.parked is None:
                     self.turn()
+                self.admission.parked(self.parked, self.state)
                 if self.state.done is not None and self.state.parent is not None:
                     self.worker.tell_parent(self.run_id)
                 return self.parked
@@ -113,6 +117,8 @@ class Slice(Recorder):
             self.add(drafts.taken_over(self.claim.epoch, self.claim.taken_from, self.worker.session.id))
         if self.state.beyond is not None:  # `stop` lets it go
             return
+        if self.agent.limited:
+            self.admission.put_in_order(self.state)
         if self.claim.crashes >= CRASH_LIMIT and self.state.quarantined is None:
             why = f"its worker died {self.claim.crashes} times with no progress between"
             self.commit([drafts.control("quarantine", why)], Park("quarantined", why))
@@ -137,6 +143,12 @@ class Slice(Recorder):
         else:
             self.decide()
 
+    def commit(self, made: Sequence[Draft] = (), park: Park | None = None) -> bool:
+        whole = super().commit(made, park)
+        if not self.pending:
+            self.admission.settle(self.state)
+        return whole
+
     def stop(self) -> Park | None:
         """Why no new attempt may begin, and as what the run is let go then."""
         state, worker = self.state, self.worker
@@ -147,12 +159,14 @@ class Slice(Recorder):
             return Park("quarantined", state.quarantined.reason)
         if state.diverged is not None and state.cancel is None:
             return Park("held", f"diverged: {state.diverged.reason}")
+        if state.braked is not None and state.cancel is None:
+            return Park("held", f"brake: {state.braked.reason}")
         if state.held is not None and state.cancel is None:
             return Park("held", f"held by {state.held.actor}: {state.held.reason}")
         if worker.draining:
             return Park("queued", "its worker is draining")
-        if (gate := worker.gate_for(self.agent, state)) is not None:
-            return Park("held", f"gate {gate}")
+        if (gate := worker.gate_for(self.agent)) is not None:
+            return Park("held", gate)
         if time.monotonic() - self.began > SLICE_SECONDS or state.next_step - self.first_step > SLICE_STEPS:
             return Park("queued", "its slice is over")
         return None
@@ -173,15 +187,14 @@ class Slice(Recorder):
                 continue
             tool = self.agent.toolbox[slot.tool]
             digest = approval_digest(tool, slot.args, self.run_id, step) if slot.gate == "approval" else ""
-            found[step] = next_act(slot, tool, digest, moment, absent=step in self.absent)
+            act = next_act(slot, tool, digest, moment, absent=step in self.absent)
+            gate = self.worker.gates.over(f"tool:{slot.tool}") if isinstance(act, Send) else None
+            found[step] = act if gate is None else AwaitPerson("held", gate)
         return found
-
-    def open_children(self) -> list[UUID]:
-        return [slot.child for slot in self.state.open.values() if slot.kind == "child" and slot.child]
 
     def ended_children(self) -> Mapping[UUID, Mapping[str, Any]]:
         """How those children ended that this run still waits for. None is asked for before it is born."""
-        children = self.open_children()
+        children = open_children(self.state)
         return self.worker.ended_children(children) if children and not self.newborn else {}
 
     def settle(self) -> None:
@@ -189,18 +202,24 @@ class Slice(Recorder):
         room = drafts.SIBLINGS_AT_ONCE - len(self.flying)
         ready = {step: act for step, act in acts.items() if not isinstance(act, (WaitUntil, AwaitPerson))}
         ready = dict(list(ready.items())[:room])
-        if ready:
-            self.carry_out(ready)
-        elif self.flying:
-            self.land(min((act.at for act in acts.values() if isinstance(act, WaitUntil) and act.at), default=None))
+        in_line = self.admission.admit(ready, self.state.slots, self.agent.toolbox) if self.agent.limited else {}
+        if go := {step: act for step, act in ready.items() if step not in in_line}:
+            self.carry_out(go)
+            return
+        acts |= in_line
+        if self.flying:
+            times = [act.at for act in acts.values() if isinstance(act, WaitUntil) and act.at]
+            if in_line:
+                times.append(self.worker.session.now() + LOOKS_IN_LINE)
+            self.land(min(times, default=None))
         else:
-            self.let_go(self.park_for(acts))
+            self.let_go(park_for(acts, self.state, self.worker.session.now()))
 
     def rest(self) -> Park | None:
         """How the run is let go, if nothing is left to do but wait."""
         acts = self.acts()
         waits = bool(acts) and all(isinstance(act, (WaitUntil, AwaitPerson)) for act in acts.values())
-        return self.park_for(acts) if waits and not self.flying else None
+        return park_for(acts, self.state, self.worker.session.now()) if waits and not self.flying else None
 
     def carry_out(self, ready: Mapping[int, Act]) -> None:
         written: list[Draft] = []
@@ -230,33 +249,6 @@ class Slice(Recorder):
             elif isinstance(act, Ask):
                 self.launch(self.state.slots[step], probing=True)
 
-    def park_for(self, acts: dict[int, Act]) -> Park:
-        """Needs a person before needs an approval before waits; a waiting sibling's time is kept either way."""
-        people = [act for act in acts.values() if isinstance(act, AwaitPerson)]
-        people.sort(key=lambda act: act.status != "needs_reconciliation")
-        waits = sorted((act for act in acts.values() if isinstance(act, WaitUntil)), key=lambda act: act.at or inf)
-        wake = waits[0].at or 0.0 if waits else 0.0
-        children = self.open_children()
-        first = any(self.state.slots[step].decided.join == "first" for step in acts)  # type: ignore[union-attr]
-        kept = Park("waiting", "", wake, open_intents(self.state), tuple(children), first)
-        if people:
-            return replace(kept, status=people[0].status, reason="; ".join(act.why for act in people))
-        return replace(kept, reason=self.reason_of(waits))
-
-    def reason_of(self, waits: Sequence[WaitUntil]) -> str:
-        """What it waits for, soonest first, each said once; many children are counted."""
-        said = list(dict.fromkeys(self.sentence(act) for act in waits))
-        if len(said) > 3:
-            return f"{said[0]}; and {len(said) - 1} more"
-        return "; ".join(said)
-
-    def sentence(self, act: WaitUntil) -> str:
-        if act.at is None:
-            return act.why
-        today = act.at - self.worker.session.now() < 43_200
-        at = datetime.fromtimestamp(act.at, UTC).strftime("%H:%M:%S UTC" if today else "%Y-%m-%d %H:%M:%S UTC")
-        return f"{act.why} {'at' if act.why.endswith('again') else 'until'} {at}"
-
     # -- decisions --------------------------------------------------------------------------------------------------
 
     def decide(self) -> None:
@@ -279,11 +271,14 @@ class Slice(Recorder):
         if isinstance(last, (Finish, Fail)):
             self.commit([drafts.ending(last)], Park("failed", last.reason) if isinstance(last, Fail) else Park("done"))
             return
+        if (brake := over(self.state, self.agent.budget, self.worker.session.now(), moves)) is not None:
+            self.brake(brake)
+            return
         made = [] if self.state.pending_moves else [drafts.decision(self.seen, decided)]
         first = self.state.next_step
         now = datetime.fromtimestamp(self.worker.session.now(), UTC)
         children = self.worker.newborn(self.run_id, first, moves)
-        made += drafts.steps(self.agent, self.run_id, first, moves, now, children)
+        made += drafts.steps(self.agent, self.run_id, first, moves, now, children, self.stopped)
         for draft in made:
             self.add(draft)
         self.newborn = [child for child in children.values() if not child.refused]
@@ -297,6 +292,9 @@ class Slice(Recorder):
 
     def ask_model(self, request: ModelRequest) -> None:
         """OBS(n) + ATTEMPT -> request -> PLAN. What was asked and not answered is asked again, under a new ATTEMPT."""
+        if (brake := over(self.state, self.agent.budget, self.worker.session.now())) is not None:
+            self.brake(brake)
+            return
         attempts = self.state.model_attempts
         last = attempts[-1] if attempts else None
         if last is not None and last.error is not None:
@@ -306,13 +304,20 @@ class Slice(Recorder):
                 return
             if last.due is not None and not last.hurried and last.due > self.worker.session.now():
                 wait = WaitUntil(last.due, "the model is asked again")
-                self.let_go(Park("waiting", self.sentence(wait), last.due))
+                self.let_go(Park("waiting", sentence(wait, self.worker.session.now()), last.due))
                 return
         if self.commit([drafts.attempt(None, len(attempts) + 1, "model")]):
             deadline = time.monotonic() + request.model.timeout
             flight = Flight(self.worker, self.run_id, None, None, self.claim.epoch, deadline, self.landed)
             flight.model, flight.view = request.model, RunView(self.state)
             self.take_off(flight)
+
+    def brake(self, brake: Brake) -> None:
+        entry = drafts.control("brake", brake.reason, limit=brake.limit, used=brake.used)
+        self.commit([entry], Park("held", f"brake: {brake.reason}"))
+
+    def stopped(self, tool: str) -> bool:
+        return self.worker.gates.over(f"tool:{tool}") is not None
 
     def diverge(self, error: Diverged) -> None:
         reason = f"entry {error.seq}: the code decides otherwise than the journal says"

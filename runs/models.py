@@ -230,6 +230,7 @@ class Permit(models.Model):
     pk = models.CompositePrimaryKey("run_id", "step")
     run = models.ForeignKey(Run, models.PROTECT, db_constraint=False, db_index=False)
     step = models.IntegerField()
+    attempt = models.IntegerField(help_text="The attempt that it is for.")
     scope = models.TextField(help_text="tool:T")
     key = models.TextField(null=True, help_text="The value that calls at once are counted by; NULL: only a rate.")
     at_once = models.IntegerField(null=True)

@@ -14,6 +14,7 @@ import psycopg
 from psycopg.types.json import Jsonb
 from psycopg_pool import ConnectionPool
 
+from runs.gates import OpenGates
 from runs.totals import Totals
 
 REGISTER = """
@@ -34,7 +35,7 @@ HOLDS = """
 SELECT r.id, h.last_steering_seq, r.release_id FROM runs_run r JOIN journal_head h ON h.run_id = r.id
 WHERE r.session_id = %(id)s
 """
-GATES = "SELECT scope FROM runs_gate WHERE lifted_at IS NULL"
+GATES = "SELECT scope, reason FROM runs_gate WHERE lifted_at IS NULL"
 DRAIN = "UPDATE runs_workersession SET draining_at = coalesce(draining_at, clock_timestamp()) WHERE id = %(id)s"
 END = """
 UPDATE runs_workersession SET ended_at = clock_timestamp(), end_reason = %(reason)s, totals = %(totals)s
@@ -57,7 +58,7 @@ class Heartbeat:
     gates in force."""
 
     holds: dict[UUID, tuple[int, str]]
-    gates: frozenset[str]
+    gates: OpenGates
 
 
 @dataclass(slots=True)
@@ -100,12 +101,12 @@ class Session:
             gates = conn.execute(GATES)
             row = renewed.fetchone()
             held = {run_id: (steered, release_id) for run_id, steered, release_id in holds.fetchall()}
-            beat = Heartbeat(held, frozenset(scope for (scope,) in gates.fetchall()))
+            reasons: dict[str, str] = dict(gates.fetchall())
         if row is None:
             self.ended = True
             raise SessionEnded
         self._renewed(asked, row[0])
-        return beat
+        return Heartbeat(held, OpenGates(reasons, row[0]))
 
     def _renewed(self, asked: float, database_now: float) -> None:
         with self._lock:

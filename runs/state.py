@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from journal.entries import Entry, Kind
+from runs.brakes import Spent, spent
 from runs.moves import Join
 from runs.slots import Approval, Attempt, Control, Decision, Signal, Slot
 
@@ -40,6 +41,8 @@ class RunState:
         self.held: Control | None = None
         self.diverged: Control | None = None
         self.quarantined: Control | None = None
+        self.braked: Control | None = None
+        self.budget_from = Spent()  # what had been spent when the budget was last given anew
         self.cancel: Control | None = None
         self.done: dict[str, Any] | None = None
         self.ended_at: datetime | None = None
@@ -248,8 +251,12 @@ class RunState:
                 self.diverged = control
             case "quarantine":
                 self.quarantined = control
+            case "brake":
+                self.braked = control
             case "resume":
-                self.held = self.diverged = None
+                if self.braked is not None:
+                    self.budget_from = spent(self, e.recorded_at.timestamp())
+                self.held = self.diverged = self.braked = None
             case "release":
                 self.quarantined = None
             case "retry":

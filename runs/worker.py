@@ -24,15 +24,16 @@ from journal.read import read_entries
 from runs import drafts, evidence, trees
 from runs.agents import Agent
 from runs.calls import CallPool
-from runs.claims import TAKES_TURNS, Claim, Lost, claim
+from runs.claims import TAKES_TURNS, Claim, Lost, claim, next_in_flight
 from runs.engine import STEERED, Slice
+from runs.gates import OpenGates
 from runs.moves import Move, Spawn
 from runs.outcomes import describe
+from runs.permits import DatabasePermits, Permits
 from runs.projections import Park, RunsProjection, let_go
 from runs.recorder import Recorder
 from runs.sessions import Session, SessionEnded, open_connections
 from runs.slots import Slot
-from runs.state import RunState
 from runs.trees import Newborn
 
 log = logging.getLogger("holdfast.worker")
@@ -62,7 +63,8 @@ class Worker:
         self.notifier = Notifier(self.connections.connection)
         self.driving: dict[UUID, Slice | None] = {}
         self.draining = False
-        self.gates: frozenset[str] = frozenset()
+        self.permits: Permits = DatabasePermits(self.connections, dispatch)
+        self.gates = OpenGates()
         self.on_end: Callable[[], None] = lambda: None
         self._counted: UUID | None = None
         self._counted_waiting: deque[tuple[UUID, str]] = deque()
@@ -74,20 +76,45 @@ class Worker:
     # -- runs -------------------------------------------------------------------------------------------------------
 
     def advance(self, run_id: UUID, release_id: str) -> Park | None:
-        """Drive one slice of the run, if it can be claimed. Returns how it was let go."""
-        agent = self.agents.get(release_id)
+        """Drive one slice of the run, or of a more urgent one of its release: then this one is sent again.
+
+        Returns how it was let go; None if it could not be claimed, or was lost.
+        """
+        taken = self._take(run_id, release_id, look_urgent=True)
+        if isinstance(taken, UUID):
+            urgent = self._take(taken, release_id, look_urgent=False)
+            if isinstance(urgent, Claim):
+                self.send(run_id, release_id)
+                taken = urgent
+            else:  # somebody else was quicker
+                taken = self._take(run_id, release_id, look_urgent=False)
+        return self._drive(taken, release_id) if isinstance(taken, Claim) else None
+
+    def _take(self, run_id: UUID, release_id: str, look_urgent: bool) -> Claim | UUID | None:
+        """The claim, or which run is more urgent."""
         with self._lock:
-            if run_id in self.driving or self.draining or self.session.ended or agent is None:
+            if run_id in self.driving or self.draining or self.session.ended or release_id not in self.agents:
                 return None
             self.driving[run_id] = None
             may_count = self._counted is None
             if may_count:
                 self._counted = run_id  # reserved until its claim tells whether it has a crash to its name
+        claimed: Claim | UUID | None = None
         try:
-            claimed = self._claim(run_id, release_id, may_count)
-            if claimed is None:
-                return None
-            assert agent is not None
+            claimed = self._claim(run_id, release_id, may_count, look_urgent)
+        finally:
+            if not isinstance(claimed, Claim):
+                self._forget(run_id)
+        return claimed
+
+    def _forget(self, run_id: UUID) -> None:
+        with self._lock:
+            self.driving.pop(run_id, None)
+        self._uncount(run_id)
+
+    def _drive(self, claimed: Claim, release_id: str) -> Park | None:
+        run_id, agent = claimed.run_id, self.agents[release_id]
+        try:
             piece = Slice(self, claimed, agent)
             self.driving[run_id] = piece
             try:
@@ -98,13 +125,24 @@ class Worker:
                 log.exception("run %s: the worker failed", run_id)
                 park = self._give_back(claimed, error)
         finally:
-            with self._lock:
-                self.driving.pop(run_id, None)
-            self._uncount(run_id)
+            self._forget(run_id)
         self.notifier.touch(run_id)
         if park is not None and park.status == "queued":
             self.send(run_id, release_id)
+        if park is not None and agent.limit is not None:
+            self._send_next(agent)
         return park
+
+    def _send_next(self, agent: Agent) -> None:
+        """A place among the agent's runs in flight is free: send who waits for it. A sweep does it, if this fails."""
+        try:
+            with self.connections.connection() as conn:
+                following = next_in_flight(conn, agent.name)
+        except (psycopg.Error, PoolTimeout) as error:
+            log.warning("the next run of %s is left to the sweep: %s", agent.name, error)
+            return
+        for run_id, release_id in following:
+            self.send(run_id, release_id)
 
     def _give_back(self, claimed: Claim, error: BaseException) -> Park | None:
         """No run stays with a session that does not drive it: queued if only the database was away, else held."""
@@ -130,15 +168,19 @@ class Worker:
                 if self._stopping.wait(1.0) or self.session.ended:
                     return None
 
-    def _claim(self, run_id: UUID, release_id: str, may_count: bool) -> Claim | None:
+    def _claim(self, run_id: UUID, release_id: str, may_count: bool, look_urgent: bool) -> Claim | UUID | None:
         assert self.session.id is not None
+        at_once = self.agents[release_id].limit
         try:
             with self.connections.connection() as conn:
                 crash_point("before-claim")
-                answer = claim(conn, self.session.id, run_id, may_count)
+                answer, gates = claim(conn, self.session.id, run_id, may_count, at_once, look_urgent)
                 crash_point("after-claim")
         except psycopg.errors.LockNotAvailable:
             return None  # a person holds the head; the sweep sends another message
+        self.hear(gates)
+        if isinstance(answer, UUID):
+            return answer
         if isinstance(answer, Claim):
             if answer.crashes < TAKES_TURNS:
                 self._uncount(run_id)
@@ -177,13 +219,20 @@ class Worker:
         self.dispatch(run_id, release_id)
         crash_point("after-dispatch")
 
-    def gate_for(self, agent: Agent, state: RunState) -> str | None:
-        """The scope of a gate that stops this run, if there is one."""
-        if not self.gates:
+    def hear(self, gates: OpenGates) -> None:
+        """Of the open gates; what is older than what was heard before is passed over."""
+        with self._lock:
+            if gates.heard_at >= self.gates.heard_at:
+                self.gates = gates
+
+    def gate_for(self, agent: Agent) -> str | None:
+        """The gate that stops this agent's runs here, with its reason, if there is one."""
+        if not self.gates.reasons:
             return None
-        scopes = ("all", f"agent:{agent.name}", f"release:{agent.name}@{agent.version}", f"worker:{self.session.name}",
-                  f"region:{self.session.region}")  # fmt: skip
-        return next((scope for scope in scopes if scope in self.gates), None)
+        return self.gates.over(
+            "all", f"agent:{agent.name}", f"release:{agent.name}@{agent.version}", f"worker:{self.session.name}",
+            f"region:{self.session.region}",
+        )  # fmt: skip
 
     # -- what a slice asks of the database --------------------------------------------------------------------------
 
@@ -277,7 +326,7 @@ class Worker:
             except (psycopg.Error, PoolTimeout) as error:
                 log.warning("heartbeat of %s failed: %s", self.session.name, error)
                 continue
-            self.gates = beat.gates
+            self.hear(beat.gates)
             self._look_after(beat.holds)
 
     def _look_after(self, holds: Mapping[UUID, tuple[int, str]]) -> None:

@@ -1,0 +1,84 @@
+"""Gates: what people stop, in which scope. A worker hears of them at each claim and each heartbeat."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from django.db import IntegrityError, transaction
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from runs.errors import GateExists, GateNotFound, GateScopeUnknown, ReasonMissing
+from runs.models import Gate, WorkerSession
+from runs.projections import plain_text
+
+SCOPE = re.compile(r"all|agent:[^@,:\s]+|release:[^@,:\s]+@[^@,:\s]+|(worker|region|tool):[^\s\x00]+")
+LONGEST_SCOPE = 200
+UNSEEN = 1.0  # seconds: a gate is not seen before its commit, which comes after its time
+
+
+@dataclass(frozen=True, slots=True)
+class OpenGates:
+    """Reasons by scope. `heard_at`: what was committed before it is among them (POSIX seconds, database's clock)."""
+
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    heard_at: float = 0.0
+
+    def over(self, *scopes: str) -> str | None:
+        """The first of these scopes that has a gate, with its reason: `gate tool:refund: look first`."""
+        if not self.reasons:
+            return None
+        scope = next((scope for scope in scopes if scope in self.reasons), None)
+        return None if scope is None else f"gate {scope}: {self.reasons[scope]}"
+
+
+def place_gate(*, scope: str, reason: str, actor: str) -> Gate:
+    """Nothing in the scope is sent any more once its workers have heard of it; what is under way ends.
+
+    Raises GateScopeUnknown, ReasonMissing, GateExists.
+    """
+    if len(scope) > LONGEST_SCOPE or not SCOPE.fullmatch(scope) or plain_text(scope) != scope:
+        raise GateScopeUnknown(f"Not {plain_text(scope)[:LONGEST_SCOPE]!r}.")
+    try:
+        with transaction.atomic():
+            return Gate.objects.create(scope=scope, reason=_given(reason), actor=actor)
+    except IntegrityError:
+        there = Gate.objects.filter(scope=scope, lifted_at=None).first()
+        if there is None:
+            raise
+        raise GateExists(scope, there.pk, there.actor, there.reason, there.created_at) from None
+
+
+def lift_gate(*, gate_id: int | None = None, scope: str | None = None, reason: str, actor: str) -> Gate:
+    """What it stopped goes on, by the sweep. Named by its id or its scope. Raises ReasonMissing, GateNotFound."""
+    said = _given(reason)
+    named = Q(id=gate_id) if gate_id is not None else Q(scope=scope)
+    with transaction.atomic():
+        gate = Gate.objects.select_for_update().filter(named, lifted_at=None).first()
+        if gate is None:
+            raise GateNotFound(f"({gate_id if gate_id is not None else scope})")
+        Gate.objects.filter(id=gate.pk).update(lifted_at=Now(), lifted_by=actor, lift_reason=said)
+        gate.refresh_from_db()
+    return gate
+
+
+def sessions_behind(gate: Gate) -> list[str]:
+    """Names of the live workers that may not have heard of the gate yet."""
+    live = WorkerSession.objects.filter(ended_at__isnull=True, expires_at__gt=Now())
+    heard = gate.created_at + timedelta(seconds=UNSEEN)
+    return list(live.filter(heartbeat_at__lte=heard).order_by("name").values_list("name", flat=True))
+
+
+def gate_in_force(gate: Gate) -> bool:
+    """Whether every live worker has heard of it: nothing in its scope is sent any more."""
+    return gate.lifted_at is None and not sessions_behind(gate)
+
+
+def _given(reason: str) -> str:
+    said = plain_text((reason or "").strip())
+    if not said:
+        raise ReasonMissing
+    return said

@@ -1,0 +1,52 @@
+"""How a run is let go when it can only wait: as what, why, until when, for which children. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from math import inf
+from uuid import UUID
+
+from runs.projections import Park, open_intents
+from runs.rules import Act, AwaitPerson, WaitUntil
+from runs.state import RunState
+
+PEOPLE = ("held", "needs_reconciliation", "awaiting_approval")
+
+
+def park_for(acts: Mapping[int, Act], state: RunState, now: float) -> Park:
+    """Held by a gate before needs a person before needs an approval before waits. A waiting sibling's time is kept.
+
+    `now`: POSIX seconds.
+    """
+    people = [act for act in acts.values() if isinstance(act, AwaitPerson)]
+    people.sort(key=lambda act: PEOPLE.index(act.status))
+    waits = sorted((act for act in acts.values() if isinstance(act, WaitUntil)), key=lambda act: act.at or inf)
+    wake = waits[0].at or 0.0 if waits else 0.0
+    first = any(state.slots[step].decided.join == "first" for step in acts)  # type: ignore[union-attr]
+    kept = Park("waiting", "", wake, open_intents(state), tuple(open_children(state)), first)
+    if people:
+        said = dict.fromkeys(act.why for act in people)
+        return replace(kept, status=people[0].status, reason="; ".join(said))
+    return replace(kept, reason=reason_of(waits, now))
+
+
+def open_children(state: RunState) -> list[UUID]:
+    return [slot.child for slot in state.open.values() if slot.kind == "child" and slot.child]
+
+
+def reason_of(waits: Sequence[WaitUntil], now: float) -> str:
+    """What it waits for, soonest first, each said once; many children are counted."""
+    said = list(dict.fromkeys(sentence(act, now) for act in waits))
+    if len(said) > 3:
+        return f"{said[0]}; and {len(said) - 1} more"
+    return "; ".join(said)
+
+
+def sentence(act: WaitUntil, now: float) -> str:
+    if act.at is None:
+        return act.why
+    today = act.at - now < 43_200
+    at = datetime.fromtimestamp(act.at, UTC).strftime("%H:%M:%S UTC" if today else "%Y-%m-%d %H:%M:%S UTC")
+    return f"{act.why} {'at' if act.why.endswith('again') else 'until'} {at}"

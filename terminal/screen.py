@@ -78,9 +78,13 @@ class Screen:
         if not self.terminal:
             self.line("\t".join(_text(cell) for cell in cells))
             return
+        self.console.print(self.styled(*cells))
+
+    def styled(self, *cells: Cell) -> Any:
+        """As rich draws them, one space between; for a terminal only."""
         from rich.text import Text
 
-        self.console.print(Text(" ").join(_rich(cell) for cell in cells))
+        return Text(" ").join(_rich(cell) for cell in cells)
 
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[Cell]], empty: str = "") -> None:
         """For a script one line a row without a head; for a person a table as wide as the window, or `empty`."""

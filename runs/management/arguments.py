@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -18,7 +18,7 @@ from journal.errors import JournalError
 from runs.access import shell_actor
 from runs.answers import run_detail
 from runs.errors import RunsError
-from runs.models import ENDED, Release, Run, Status
+from runs.models import Release, Run, Status
 from runs.queries import find_run
 from runs.registry import AgentsUnusable
 from runs.short_ids import short_id
@@ -35,7 +35,7 @@ HELP = {"help_option_names": ["-h", "--help"]}
 
 
 class RunsCommand(TerminalCommand):
-    refusals = (RunsError, JournalError, AgentsUnusable)
+    refusals: ClassVar[tuple[type[Exception], ...]] = (RunsError, JournalError, AgentsUnusable)
 
 
 class RunParam(click.ParamType[str]):
@@ -153,7 +153,3 @@ def control_words(name: str, command: Callable[..., Run], help: str, reason: str
         tell_run(screen, changed, as_json)
 
     return words
-
-
-def open_status(run: Run) -> bool:
-    return run.status not in ENDED

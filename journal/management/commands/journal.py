@@ -1,71 +1,96 @@
-import sys
-from typing import Any
+"""Verifies, exports, imports and erases journals: `manage.py journal verify --all`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import IO
 from uuid import UUID
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+import click
 
 from journal.erase import erase_entries
 from journal.errors import JournalError
 from journal.export import export_run
 from journal.importing import import_journals
 from journal.verify import all_runs, verify_run
+from terminal.command import FAILED, TerminalCommand, exit_codes
+from terminal.screen import Advance, Screen
+
+HELP = {"help_option_names": ["-h", "--help"]}
 
 
-class Command(BaseCommand):
-    help = "Verify, export, import or erase journals."
+@click.group(context_settings=HELP, epilog=exit_codes())
+def words() -> None:
+    """Verify, export, import or erase journals. Runs are named by their whole UUID."""
 
-    def add_arguments(self, parser: CommandParser) -> None:
-        verbs = parser.add_subparsers(dest="verb", required=True)
-        verify = verbs.add_parser("verify", help="A line with run id and seq for each fault; exit 1 if there is one.")
-        which = verify.add_mutually_exclusive_group(required=True)
-        which.add_argument("run", nargs="?", type=UUID)
-        which.add_argument("--all", action="store_true")
-        export = verbs.add_parser("export", help="Entries as lines of JSON.")
-        export.add_argument("runs", nargs="+", type=UUID, metavar="run")
-        take = verbs.add_parser("import", help="Takes exported journals in; refuses changed ones.")
-        take.add_argument("file", help="- reads standard input")
-        erase = verbs.add_parser(
-            "erase", help="Turns bodies of a finished run into tombstones; the chain still verifies."
-        )
-        erase.add_argument("run", type=UUID)
-        erase.add_argument("--seq", type=int, action="append", help="An entry; without it all of them.")
-        erase.add_argument("--actor", required=True)
-        erase.add_argument("--reason", required=True)
 
-    def handle(self, *args: Any, verb: str, **options: Any) -> None:
-        try:
-            getattr(self, f"_{verb}")(options)
-        except JournalError as error:
-            raise CommandError(str(error)) from error
-
-    def _verify(self, options: dict[str, Any]) -> None:
-        runs = list(all_runs()) if options["all"] else [options["run"]]
-        faults = 0
+@words.command(epilog=exit_codes(exit_1="a fault was found"))
+@click.argument("run", type=click.UUID, required=False)
+@click.option("--all", "whole", is_flag=True, help="Every journal of the database.")
+@click.option("--json", "as_json", is_flag=True, help='{"journals": …, "faults": [{"run_id", "seq", "what"}]}')
+@click.pass_obj
+def verify(screen: Screen, /, run: UUID | None, whole: bool, as_json: bool) -> int | None:
+    """Show that journals are what was written: a line with run id and seq for each fault."""
+    if (run is None) != whole:
+        raise click.UsageError("Name a run, or --all.")
+    runs = [run] if run is not None else list(all_runs())
+    faults = []
+    with screen.progress("journals", len(runs)) as told:
         for run_id in runs:
             for fault in verify_run(run_id):
-                self.stdout.write(str(fault))
-                faults += 1
-        if faults:
-            sys.exit(1)
-        self.stdout.write(f"{len(runs)} journals are what was written")
+                faults.append({"run_id": str(fault.run_id), "seq": fault.seq, "what": fault.what})
+                if not as_json:
+                    screen.line(str(fault))
+            told(1)
+    if as_json:
+        screen.json({"journals": len(runs), "faults": faults})
+    elif not faults:
+        screen.line(f"{len(runs)} journals are what was written")
+    return FAILED if faults else None
 
-    def _export(self, options: dict[str, Any]) -> None:
-        for run_id in options["runs"]:
-            for line in export_run(run_id):
-                self.stdout.write(line)
 
-    def _import(self, options: dict[str, Any]) -> None:
-        if options["file"] == "-":
-            runs = import_journals(sys.stdin)
-        else:
-            try:
-                with open(options["file"], encoding="utf-8") as lines:
-                    runs = import_journals(lines)
-            except OSError as error:
-                raise CommandError(str(error)) from error
+@words.command(epilog=exit_codes())
+@click.argument("runs", type=click.UUID, nargs=-1, required=True, metavar="RUN…")
+@click.pass_obj
+def export(screen: Screen, /, runs: tuple[UUID, ...]) -> None:
+    """Write journals to standard output, a line of JSON an entry."""
+    with screen.progress("journals", len(runs)) as told:
         for run_id in runs:
-            self.stdout.write(str(run_id))
+            for line in export_run(run_id):
+                screen.line(line)
+            told(1)
 
-    def _erase(self, options: dict[str, Any]) -> None:
-        erased = erase_entries(options["run"], options["seq"], actor=options["actor"], reason=options["reason"])
-        self.stdout.write(f"{len(erased)} entries erased")
+
+@words.command("import", epilog=exit_codes())
+@click.argument("file", type=click.File(encoding="utf-8"))
+@click.pass_obj
+def take_in(screen: Screen, /, file: IO[str]) -> None:
+    """Take exported journals in, all or none; refuses changed ones. FILE is - for standard input."""
+    with screen.progress("entries") as told:
+        runs = import_journals(counted(file, told))
+    for run_id in runs:
+        screen.line(str(run_id))
+
+
+def counted(lines: IO[str], told: Advance) -> Iterator[str]:
+    for line in lines:
+        yield line
+        told(1)
+
+
+@words.command(epilog=exit_codes())
+@click.argument("run", type=click.UUID)
+@click.option("--seq", type=click.IntRange(1), multiple=True, help="An entry; without it all of them.")
+@click.option("--actor", required=True, help="Who orders it.")
+@click.option("--reason", required=True)
+@click.pass_obj
+def erase(screen: Screen, /, run: UUID, seq: tuple[int, ...], actor: str, reason: str) -> None:
+    """Turn bodies of a finished run into tombstones; the chain still verifies."""
+    erased = erase_entries(run, list(seq) or None, actor=actor, reason=reason)
+    screen.line(f"{len(erased)} entries erased")
+
+
+class Command(TerminalCommand):
+    help = "Verify, export, import or erase journals."
+    refusals = (JournalError,)
+    words = words

@@ -1,27 +1,30 @@
-"""manage.py generate: fills a database for tests of scale."""
+"""Fills a database for tests of scale: `manage.py generate --runs 100000 --entries-per-run 10`."""
 
 from __future__ import annotations
 
-from typing import Any
+import click
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
-
-from runs.errors import RunsError
 from runs.generate import generate
+from runs.management.arguments import HELP, RunsCommand
+from terminal.command import exit_codes
+from terminal.screen import Screen
 
 
-class Command(BaseCommand):
-    requires_system_checks = []
-    help = "Fill a database for tests of scale with runs that look real, of every status, over thirty days."
+@click.command("generate", context_settings=HELP, epilog=exit_codes())
+@click.option("--runs", type=click.IntRange(0, 10_000_000), required=True, metavar="N")
+@click.option("--entries-per-run", type=click.IntRange(2, 100_000), required=True, metavar="M")
+@click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same stories.")
+@click.pass_obj
+def words(screen: Screen, /, runs: int, entries_per_run: int, seed: int) -> None:
+    """Fill a database for tests of scale with runs that look real, of every status, over thirty days.
 
-    def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--runs", type=int, required=True, metavar="N")
-        parser.add_argument("--entries-per-run", type=int, required=True, metavar="M", help="at least 2")
-        parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same stories")
+    Their journals verify. No worker serves them. Not for a database that somebody works with.
+    """
+    with screen.progress("runs", runs) as told:
+        generate(runs, entries_per_run, seed, told)
+    screen.line(f"{runs} runs of {entries_per_run} entries each")
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        try:
-            generate(options["runs"], options["entries_per_run"], options["seed"])
-        except RunsError as refused:
-            raise CommandError(str(refused), returncode=2) from refused
-        self.stdout.write(f"{options['runs']} runs of {options['entries_per_run']} entries each")
+
+class Command(RunsCommand):
+    help = "Fill a database for tests of scale with runs that look real."
+    words = words

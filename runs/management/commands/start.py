@@ -3,75 +3,75 @@
 from __future__ import annotations
 
 import json
-import sys
 from math import inf
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+import click
 
 from runs.access import shell_actor
 from runs.answers import run_detail
 from runs.commands import start_run
-from runs.errors import RunsError
+from runs.management.arguments import HELP, AgentParam, JsonParam, LabelParam, RunsCommand
+from runs.management.following import follow, pending_lines
 from runs.models import Run, Status
-from runs.wait import wait_for_rest
+from runs.run_page import Reading
+from runs.short_ids import short_id
+from runs.wait import at_rest, wait_for_rest
+from terminal.command import DONE, FAILED, INTERRUPTED, PARKED, exit_codes
+from terminal.screen import Screen
 
-DONE, FAILED, PARKED = 0, 1, 4
-
-
-class Command(BaseCommand):
-    requires_system_checks = []  # they import every address, and would double the time
-    help = "Starts a run. The last line printed is its id, or with --wait its result as JSON."
-
-    def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("agent")
-        parser.add_argument("--input", default="null", metavar="JSON")
-        parser.add_argument("--request-key", help="the same key with the same content gives the same run again")
-        parser.add_argument("--release", help="the release to start under")
-        parser.add_argument("--label", action="append", default=[], metavar="KEY:VALUE")
-        parser.add_argument("--wait", action="store_true", help="exit 0 done, 1 failed or cancelled, 4 parked")
-
-    def handle(self, *args: Any, **options: Any) -> None:
-        try:
-            run, _ = start_run(
-                agent=options["agent"],
-                input=_json(options["input"]),
-                actor=shell_actor(),
-                request_key=options["request_key"],
-                release=options["release"],
-                labels=dict(_label(text) for text in options["label"]),
-            )
-        except RunsError as refused:
-            raise CommandError(str(refused), returncode=2) from refused
-        self.stdout.write(str(run.id))
-        if options["wait"]:
-            self.stdout.flush()
-            self._report(wait_for_rest(run.id))
-
-    def _report(self, run: Run) -> None:
-        """The ending as one line of JSON; leaves with the exit code that tells how it ended."""
-        if run.status == Status.DONE:
-            self.stdout.write(json.dumps(run_detail(run, largest=inf).result))
-            return
-        seen = run_detail(run)
-        why = {"status": str(run.status), "reason": run.reason, "error": seen.error, "cancelled": seen.cancelled}
-        self.stdout.write(json.dumps({name: value for name, value in why.items() if value}))
-        sys.exit(FAILED if run.status in (Status.FAILED, Status.CANCELLED) else PARKED)
+CODES = exit_codes(exit_1="with --wait: failed or cancelled", exit_4="with --wait: parked")
 
 
-def _json(text: str) -> Any:
+@click.command("start", context_settings=HELP, epilog=CODES)
+@click.argument("agent", type=AgentParam())
+@click.option("--input", "given", type=JsonParam(), default="null", metavar="JSON", help="JSON, @FILE, or - for stdin.")
+@click.option("--request-key", help="The same key with the same content gives the same run again.")
+@click.option("--release", help="The release to start under; without it the newest.")
+@click.option("--label", multiple=True, type=LabelParam(), metavar="KEY:VALUE")
+@click.option("--wait", is_flag=True, help="Until it ends or parks. At a terminal its steps are shown as they land.")
+@click.pass_obj
+def words(
+    screen: Screen, /, agent: str, given: Any, request_key: str | None, release: str | None, label: Any, wait: bool
+) -> int:
+    """Start a run. The last line printed is its id, or with --wait its result as JSON.
+
+    Ctrl-C while it waits leaves the run running.
+    """
+    run, _ = start_run(
+        agent=agent, input=given, actor=shell_actor(), request_key=request_key, release=release, labels=dict(label)
+    )
+    screen.line(str(run.id))
+    if not wait:
+        return DONE
+    screen.flush()
     try:
-        return json.loads(text, parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
-        raise CommandError(f"--input is not JSON: {error}.", returncode=2) from error
+        rested = watch(screen, run) if screen.terminal else wait_for_rest(run.id)
+    except KeyboardInterrupt:
+        screen.note(f"\nThe run goes on. Look at it: manage.py run {short_id(run.id)} --follow")
+        return INTERRUPTED
+    return report(screen, rested)
 
 
-def _refuse(name: str) -> Any:
-    raise ValueError(f"{name} is not a JSON value")
+def watch(screen: Screen, run: Run) -> Run:
+    reading = Reading(run.id)
+    rested = follow(screen, run.id, at_rest, reading)
+    for cells in pending_lines(rested, reading.state):
+        screen.say(*cells)
+    return rested
 
 
-def _label(text: str) -> tuple[str, str]:
-    key, colon, value = text.partition(":")
-    if not colon or not key:
-        raise CommandError(f"Write a label as KEY:VALUE, not {text!r}.", returncode=2)
-    return key, value
+def report(screen: Screen, run: Run) -> int:
+    """The ending as one line of JSON; the exit code tells how it ended."""
+    if run.status == Status.DONE:
+        screen.line(json.dumps(run_detail(run, largest=inf).result))
+        return DONE
+    seen = run_detail(run)
+    why = {"status": str(run.status), "reason": run.reason, "error": seen.error, "cancelled": seen.cancelled}
+    screen.line(json.dumps({name: value for name, value in why.items() if value}))
+    return FAILED if run.status in (Status.FAILED, Status.CANCELLED) else PARKED
+
+
+class Command(RunsCommand):
+    help = "Start a run. The last line printed is its id, or with --wait its result as JSON."
+    words = words

@@ -271,16 +271,20 @@ class Worker:
 
     def cancel_child(self, child: UUID, why: str, cause: Mapping[str, Any]) -> None:
         """The child and all below it, if it has not ended."""
+        crash_point("before-cancel-child")
         with self.connections.connection() as conn, conn.transaction():
             woken = trees.cancel_tree(child, why, drafts.SYSTEM, cause, conn)
+        crash_point("after-cancel-child")
         for run_id, release_id in woken:
             self.send(run_id, release_id)
 
     def tell_parent(self, child: UUID) -> None:
         """A hint that spares the parent a sweep interval."""
+        crash_point("before-tell-parent")
         try:
             with self.connections.connection() as conn:
                 due = trees.tell_parent(child, conn)
+            crash_point("after-tell-parent")
         except psycopg.Error as error:
             log.warning("the parent of run %s hears of its end from the sweep: %s", child, error)
             return

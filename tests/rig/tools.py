@@ -59,6 +59,13 @@ GATED = {
 }
 
 
+@tool(effect="keyed", probe=wire.find_by_key, timeout=5, retry=SOON, limit=1)
+def limited(ctx: ToolContext, amount_cents: int = 1) -> Any:
+    """One at a time, over all runs."""
+    wire.begin(ctx)
+    return wire.act(ctx, "refund", order_id=ORDER, amount_cents=amount_cents)
+
+
 @tool(effect="keyed", probe=wire.find_by_key, timeout=5, retry=SOON)
 def retried(ctx: ToolContext, failures: int, retry_after: float | None = None) -> Any:
     """Surely does nothing the first `failures` times."""

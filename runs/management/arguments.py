@@ -63,7 +63,7 @@ class JsonParam(click.ParamType[Any]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
             text = sys.stdin.read() if value == "-" else Path(value[1:]).read_text() if value[:1] == "@" else value
-            return json.loads(text, parse_constant=refuse_constant, parse_float=finite)
+            return strict_value(text)
         except (OSError, ValueError, RecursionError) as error:
             self.fail(f"this is not JSON: {error}", param, ctx)
 
@@ -76,6 +76,11 @@ class LabelParam(click.ParamType[tuple[str, str]]):
         if not colon or not key:
             self.fail(f"Write a label as KEY:VALUE, not {value!r}", param, ctx)
         return key, text
+
+
+def strict_value(text: str) -> Any:
+    """Raises ValueError or RecursionError for what is not JSON, NaN and infinities among it."""
+    return json.loads(text, parse_constant=refuse_constant, parse_float=finite)
 
 
 def refuse_constant(name: str) -> Any:

@@ -11,6 +11,7 @@ from runs.management.arguments import (
     HELP,
     AgentParam,
     LabelParam,
+    RunParam,
     RunsCommand,
     as_json,
     iso,
@@ -18,7 +19,7 @@ from runs.management.arguments import (
     when,
 )
 from runs.models import Run, Status
-from runs.queries import list_runs
+from runs.queries import find_run, list_runs
 from runs.schemas import RunList
 from runs.short_ids import short_id
 from terminal.command import exit_codes
@@ -35,17 +36,19 @@ COLUMNS = (
 @click.option("--agent", type=AgentParam())
 @click.option("--release", metavar="AGENT@VERSION", help="Or the release's id.")
 @click.option("--label", multiple=True, type=LabelParam(), metavar="KEY:VALUE", help="All must match.")
-@click.option("--q", "text", metavar="TEXT", help="An id, a short id, a request key or an agent.")
+@click.option("--parent", type=RunParam(), help="Children of this run.")
+@click.option("--q", "text", metavar="TEXT", help="An id, a short id, a request key, a business id, or an agent.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True)
 @click.option("--cursor", help="The next page: as the page before gave it.")
 @as_json
 @click.pass_obj
-def words(screen: Screen, /, as_json: bool, label: Any, cursor: str | None, **filters: Any) -> None:
+def words(screen: Screen, /, as_json: bool, label: Any, parent: str | None, cursor: str | None, **filters: Any) -> None:
     """List runs, the newest first.
 
     In a pipe, with tabs between: id, agent@version, status, since, reason, labels.
     """
-    found, following = list_runs(**filters, labels=dict(label), after=cursor)
+    whose = find_run(parent).id if parent is not None else None
+    found, following = list_runs(**filters, labels=dict(label), parent=whose, after=cursor)
     if as_json:
         page = RunList(items=[answers.run_row(run) for run in found], next_cursor=following)
         screen.json(page.model_dump(mode="json"))

@@ -29,18 +29,18 @@ CODES = exit_codes(exit_1="with --wait: failed or cancelled", exit_4="with --wai
 @click.option("--request-key", help="The same key with the same content gives the same run again.")
 @click.option("--release", help="The release to start under; without it the newest.")
 @click.option("--label", multiple=True, type=LabelParam(), metavar="KEY:VALUE")
+@click.option("--deadline", type=click.FloatRange(0, min_open=True), metavar="S", help="Seconds until it is cancelled.")
+@click.option(
+    "--priority", type=click.IntRange(0, 9), default=0, show_default=True, help="Higher ones are claimed sooner."
+)
 @click.option("--wait", is_flag=True, help="Until it ends or parks. At a terminal its steps are shown as they land.")
 @click.pass_obj
-def words(
-    screen: Screen, /, agent: str, given: Any, request_key: str | None, release: str | None, label: Any, wait: bool
-) -> int:
+def words(screen: Screen, /, agent: str, given: Any, label: Any, wait: bool, **bounds: Any) -> int:
     """Start a run. The last line printed is its id, or with --wait its result as JSON.
 
     Ctrl-C while it waits leaves the run running.
     """
-    run, _ = start_run(
-        agent=agent, input=given, actor=shell_actor(), request_key=request_key, release=release, labels=dict(label)
-    )
+    run, _ = start_run(agent=agent, input=given, actor=shell_actor(), labels=dict(label), **bounds)
     screen.line(str(run.id))
     if not wait:
         return DONE

@@ -29,7 +29,7 @@ TIMEOUT = "SET LOCAL statement_timeout = '5s'"
 OPEN = "SELECT status, agent, count(*) FROM runs_run WHERE status <> ALL (%s) GROUP BY status, agent"
 ENDED_COUNT = "SELECT status, agent, count(*) FROM runs_run WHERE status = ANY (%s) GROUP BY status, agent"
 ENDED_ESTIMATE = """
-SELECT most_common_vals, most_common_freqs, (SELECT reltuples FROM pg_class WHERE oid = 'runs_run'::regclass)
+SELECT attnames, most_common_vals, most_common_freqs, (SELECT reltuples FROM pg_class WHERE oid = 'runs_run'::regclass)
   FROM pg_stats_ext WHERE statistics_name = 'runs_run_mix' AND most_common_vals IS NOT NULL
 """
 SIZE = "SELECT pg_relation_size('runs_run')"
@@ -103,9 +103,11 @@ def runs_by_status(cursor: Any) -> dict[tuple[str, str], float]:
     if cursor.fetchone()[0] > SMALL:
         cursor.execute(ENDED_ESTIMATE)
         if (row := cursor.fetchone()) is not None:
-            shares, frequencies, rows = row
-            mix = zip(shares, frequencies, strict=True)
-            return found | {(s, agent): float(round(share * rows)) for (s, agent), share in mix if s in ended}
+            columns, values, shares, rows = row
+            status, agent = columns.index("status"), columns.index("agent")
+            mix = zip(values, shares, strict=True)
+            told = {(value[status], value[agent]): float(round(share * rows)) for value, share in mix}
+            return found | {kind: count for kind, count in told.items() if kind[0] in ended}
     cursor.execute(ENDED_COUNT, [ended])
     return found | {(status, agent): float(count) for status, agent, count in cursor.fetchall()}
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
 from runs.models import Status
 
@@ -17,6 +18,14 @@ def _storable(text: str) -> str:
     return text
 
 
+def _written_out(given: object) -> object:
+    """A time is told as text with its zone: a bare number could be seconds from now as well as since 1970."""
+    if not isinstance(given, str) or not re.match(r"\d{4}-\d\d-\d\d", given):
+        raise ValueError("a time is ISO 8601 with its zone: 2031-01-31T12:00:00Z")
+    return given
+
+
+Time = Annotated[AwareDatetime, BeforeValidator(_written_out)]
 StepKind = Literal["call", "sleep", "signal", "ask", "child"]
 # Names and filters become text columns, which hold no U+0000; reasons, notes and inputs go to the journal, which does.
 Name = Annotated[str, AfterValidator(_storable), Field(min_length=1, max_length=200)]
@@ -35,7 +44,7 @@ class StartBody(Given):
     request_key: Name | None = Field(None, description="The same key, agent and content give the same run again.")
     release: Name | None = None
     labels: dict[Name, Annotated[str, AfterValidator(_storable), Field(max_length=200)]] = Field({}, max_length=50)
-    deadline: AwareDatetime | Annotated[float, Field(gt=0)] | None = Field(
+    deadline: Time | Annotated[float, Field(gt=0)] | None = Field(
         None, description="Seconds from now, or a time with its zone, at which it is cancelled if it has not ended."
     )
     priority: int = Field(0, ge=0, le=9, description="A higher one is claimed sooner.")
@@ -74,8 +83,8 @@ class RunFilters(Given):
     release: Name | None = None
     label: list[Annotated[Name, Field(pattern="^[^:]+:")]] = Field([], description="key:value; several must all match")
     parent: UUID | None = Field(None, description="Children of this run.")
-    started_after: AwareDatetime | None = Field(None, description="At this time or later.")
-    started_before: AwareDatetime | None = None
+    started_after: Time | None = Field(None, description="At this time or later.")
+    started_before: Time | None = None
     q: Name | None = Field(None, description="Id, short id, request key or business id; else the name of an agent.")
     cursor: UUID | None = None
     limit: int = Field(50, ge=1, le=1000)

@@ -6,7 +6,23 @@ import threading
 from collections.abc import Generator
 from typing import Any
 
-from runs.sdk import Call, CallFailed, RunView, Sleep, ToolContext, Undecided, UnknownOutcome, flow, tool
+from runs.sdk import (
+    Ask,
+    Budget,
+    Call,
+    CallFailed,
+    Retry,
+    RunView,
+    Sleep,
+    Spawn,
+    ToolContext,
+    TransientError,
+    Undecided,
+    UnknownOutcome,
+    WaitFor,
+    flow,
+    tool,
+)
 
 CALLS: list[str] = []
 Moves = Generator[Any, Any, Any]
@@ -83,3 +99,37 @@ def sleeper(run: RunView) -> Moves:
 def fails(run: RunView) -> Moves:
     yield Sleep(0)
     raise RuntimeError("no luck")
+
+
+@flow(name="asker", version="1")
+def asker(run: RunView) -> Moves:
+    """Asks for a size and a colour, one after the other."""
+    size = yield Ask("Which size?", type=int, timeout=3600)
+    colour = yield Ask("Which colour?", options=["red", "blue"])
+    return {"size": size, "colour": colour}
+
+
+@flow(name="waiter", version="1")
+def waiter(run: RunView) -> Moves:
+    first = yield WaitFor("paid")
+    second = yield WaitFor("paid", timeout=3600)
+    return [first, second]
+
+
+@flow(name="parent", version="1")
+def parent(run: RunView) -> Moves:
+    """Each child waits for approval."""
+    return (yield [Spawn("desk", {"amount_cents": 9_000}) for _ in range(run.input)])
+
+
+@tool(effect="keyed", retry=Retry(attempts=3, backoff=3600))
+def flaky(ctx: ToolContext) -> Any:
+    CALLS.append(ctx.key)
+    if ctx.attempt == 1:
+        raise TransientError("busy")
+    return "done"
+
+
+@flow(name="patient", version="1", tools=[flaky], budget=Budget(steps=5, seconds=3600), deadline=86_400, unique="order")
+def patient(run: RunView) -> Moves:
+    return (yield Call(flaky))

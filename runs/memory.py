@@ -18,6 +18,7 @@ from journal.encoding import decode, encode
 from journal.entries import STEERING, Answer, Draft, Entry, Kind
 from runs.agents import Agent
 from runs.claims import TAKES_TURNS, Claim
+from runs.memory_permits import MemoryPermits
 from runs.moves import Spawn
 from runs.projections import Park, Then
 from runs.state import MODEL_ACTOR, RunState, fold
@@ -29,6 +30,7 @@ BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 TICK = timedelta(milliseconds=1)  # between two appends, so that no two have the same time
 ENDED = ("done", "failed", "cancelled")
 CLAIMABLE = ("queued", "running", "waiting_for_version")
+WAKEABLE = ("waiting", "awaiting_approval", "needs_reconciliation")
 FIRST_ID = 0x01900000_0000_7000_8000_000000000001
 Stored = tuple[Entry, bytes]
 
@@ -118,6 +120,8 @@ class Memory:
         self.agents = {agent.release_id: agent for agent in agents}
         self.runs: dict[UUID, MemoryRun] = {}
         self.messages: deque[tuple[UUID, str]] = deque()
+        self.gates: dict[str, str] = {}  # reasons by scope
+        self.permits = MemoryPermits(lambda: self.now.timestamp(), self.wake)
 
     def tick(self) -> datetime:
         self.now += TICK
@@ -164,6 +168,12 @@ class Memory:
             orphaned = run.session is not None and run.session.ended
             if run.status not in ENDED and (due or orphaned):
                 self.messages.append((run.id, run.release_id))
+
+    def wake(self, run_id: UUID) -> None:
+        run = self.runs[run_id]
+        if run.session is None and run.status in WAKEABLE:
+            run.wake = self.now.timestamp()
+            self.messages.append((run.id, run.release_id))
 
     def append(self, append: Append) -> Answer:
         """A worker's append. Judged in this order: epoch, number, settled, seen."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
@@ -19,7 +20,6 @@ from runs.memory import Memory, MemorySession
 from runs.moves import Move, Spawn
 from runs.projections import Park
 from runs.slots import Slot
-from runs.state import RunState
 from runs.trees import Newborn
 
 if TYPE_CHECKING:
@@ -66,6 +66,15 @@ class MemoryStore:
         return body
 
 
+@dataclass(frozen=True, slots=True)
+class MemoryGates:
+    reasons: Mapping[str, str]
+
+    def over(self, *scopes: str) -> str | None:
+        scope = next((scope for scope in scopes if scope in self.reasons), None)
+        return None if scope is None else f"gate {scope}: {self.reasons[scope]}"
+
+
 class MemoryWorker:
     """A worker on a `Memory`: all that the engine asks of a `runs.worker.Worker`, answered at once."""
 
@@ -76,6 +85,8 @@ class MemoryWorker:
         self.calls = MemoryCalls(self._landed, (Crashed, KeyboardInterrupt, AssertionError))
         self.driving: dict[UUID, Slice] = {}
         self.draining = False
+        self.permits = memory.permits
+        self.gates = MemoryGates(memory.gates)
 
     def die(self) -> None:
         """As if its process had died and the supervisor had seen it."""
@@ -107,8 +118,8 @@ class MemoryWorker:
     def _landed(self, job: Any, how: Any) -> None:
         self.driving[job.run_id].inbox.put((job, how))
 
-    def gate_for(self, agent: Agent, state: RunState) -> str | None:
-        return None
+    def gate_for(self, agent: Agent) -> str | None:
+        return self.gates.over("all", f"agent:{agent.name}", f"release:{agent.name}@{agent.version}")
 
     def touched(self, piece: object) -> None:
         """Nobody watches."""

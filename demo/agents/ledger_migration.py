@@ -65,7 +65,7 @@ def ledger_migration(run: RunView) -> Generator[Any, Any, dict[str, Any]]:
     plan = [*({"next": f"batches {first} to {last}"} for first, last in parts), {"later": "report to bookkeeping"}]
     try:
         moved = yield [
-            Spawn(ledger_shard, of_shard(ledger, first, last, pause), thought=thought, plan=plan)
+            Spawn(ledger_shard.name, of_shard(ledger, first, last, pause), thought=thought, plan=plan)
             for first, last in parts
         ]
     except CallFailed as failed:

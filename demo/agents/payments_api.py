@@ -5,6 +5,7 @@ such an exception is let through: the engine then calls the outcome unknown and 
 """
 
 import os
+import threading
 from functools import cache
 from typing import Any
 from urllib.parse import quote
@@ -83,7 +84,15 @@ def _service() -> str:
     return os.environ.get("HOLDFAST_PAYMENTS_URL", "http://127.0.0.1:8010").rstrip("/")
 
 
-@cache
+_making = threading.Lock()
+
+
 def _client() -> httpx.Client:
     """One for the process, made at the first call: after a worker has forked, never before."""
+    with _making:  # two first calls side by side would make two, and lose the connections of one
+        return _one_client()
+
+
+@cache
+def _one_client() -> httpx.Client:
     return httpx.Client(timeout=TIMEOUTS, trust_env=False)

@@ -92,7 +92,7 @@ def travel_booking(run: RunView) -> Generator[Any, Any, dict[str, Any]]:
         plan=plan("ask the traveller"),
     )
     answer = yield First(WaitFor(CONFIRMED), Sleep(within))
-    if answer.index == 1:
+    if answer.which == 1:
         yield from give_back(held, f"No word in {within} seconds: give both back before anybody pays for them")
         return {"booked": False, "why": "the traveller did not answer in time"}
     booked = yield [

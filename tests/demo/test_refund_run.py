@@ -1,27 +1,13 @@
 """The refund desk as a run: on the real database, against the real service."""
 
-from collections.abc import Iterator
-from typing import Any
 from uuid import UUID
 
-import pytest
-
 from runs.commands import decide_approval
-from runs.registry import agents, announce
 from runs.sdk import start
 from tests.rig.crew import Crew, state
 from tests.rig.ledger import Ledger
 
 SMALL, LARGE = {"order_id": "o-12"}, {"order_id": "o-1"}  # 45.84 and 171.74; the limit is 50.00
-
-
-@pytest.fixture
-def desk(crew: Crew, settings: Any) -> Iterator[Crew]:
-    settings.HOLDFAST_AGENTS = ("demo.agents",)
-    agents.cache_clear()
-    announce()
-    yield crew
-    agents.cache_clear()
 
 
 def acted(ledger: Ledger) -> list[tuple[str, str]]:

@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from demo.agents.refund_desk import refund_desk
-from demo.management.commands.demo import Command
-from demo.traffic import UNFINISHED_AT_MOST
+from demo.management.commands.demo import start_one
+from demo.traffic import Part, programme
 from runs.models import Run
 from tests.rig.ledger import ROOT, wait_until
 
@@ -31,7 +31,7 @@ def test_it_leaves_at_once_on_sigterm(dsn: str) -> None:
 
 
 @pytest.mark.django_db
-def test_it_waits_while_too_many_are_unfinished() -> None:
-    command = Command()
-    started = [command.start_one() for _ in range(UNFINISHED_AT_MOST + 2)]
-    assert started == [True] * UNFINISHED_AT_MOST + [False] * 2
+@pytest.mark.parametrize("part", programme(4), ids=lambda part: part.agent)
+def test_it_waits_while_too_many_are_unfinished(part: Part) -> None:
+    started = [start_one(part) for _ in range(part.unfinished_at_most + 2)]
+    assert started == [True] * part.unfinished_at_most + [False] * 2

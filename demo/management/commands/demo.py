@@ -7,42 +7,51 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 from django.db import InterfaceError, OperationalError, connection
 
-from demo.agents.refund_desk import refund_desk
-from demo.traffic import UNFINISHED_AT_MOST, linger_now_and_then, next_order, pause
+from demo.people import let_people_act
+from demo.traffic import Part, programme
 from runs.models import ENDED, Run, Status
 from runs.sdk import start
 
+LONGEST_NAP = 2.0
+
 
 class Command(BaseCommand):
-    help = "Keeps some refund-desk runs going. Slows down with time, and waits while too many are unfinished."
+    help = "Keeps the demo's agents busy. Slows down with time, and waits while too many runs are unfinished."
     requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--every", type=float, default=4.0, help="seconds between the first runs")
+        parser.add_argument("--every", type=float, default=4.0, help="seconds between the first refunds")
         parser.add_argument("--count", type=int, help="end after so many runs (default: never)")
 
     def handle(self, *args: Any, every: float, count: int | None, **options: Any) -> None:
         signal.signal(signal.SIGTERM, _leave)
-        started = 0
+        began, started = time.monotonic(), 0
+        parts = programme(every)
+        due = {part.agent: began + part.first for part in parts}
+        begun = dict.fromkeys(due, 0)
         while count is None or started < count:
             try:
-                started += self.start_one()
+                let_people_act()
+                for part in (part for part in parts if due[part.agent] <= time.monotonic() and started != count):
+                    begun[part.agent] += (new := start_one(part))
+                    started += new
+                    due[part.agent] = time.monotonic() + part.pause(begun[part.agent])
             except (OperationalError, InterfaceError) as error:
                 # The database may be away for a while; the demo is the last to complain.
                 self.stderr.write(f"demo: {str(error).splitlines()[0]}")
                 connection.close()
             if started != count:
-                time.sleep(pause(every, started))
+                time.sleep(min(LONGEST_NAP, max(0.01, min(due.values()) - time.monotonic())))
 
-    def start_one(self) -> bool:
-        """Whether a run was started; not while enough are under way."""
-        runs = Run.objects.filter(agent=refund_desk.name)
-        if runs.exclude(status__in=ENDED)[:UNFINISHED_AT_MOST].count() >= UNFINISHED_AT_MOST:
-            return False
-        awaiting = runs.filter(status=Status.AWAITING_APPROVAL).count()
-        linger_now_and_then(random.Random())
-        start(refund_desk.name, {"order_id": next_order(random.Random(), awaiting)})
-        return True
+
+def start_one(part: Part) -> bool:
+    """Whether a run was started; not while enough are under way."""
+    runs = Run.objects.filter(agent=part.agent)
+    if runs.exclude(status__in=ENDED)[: part.unfinished_at_most].count() >= part.unfinished_at_most:
+        return False
+    awaiting = runs.filter(status=Status.AWAITING_APPROVAL).count()
+    start(part.agent, part.brief(random.Random(), awaiting))
+    return True
 
 
 def _leave(_signal: int, _frame: FrameType | None) -> None:

@@ -1,0 +1,60 @@
+"""The people of the demo: travellers who confirm or do not, and bookkeeping, which answers late."""
+
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from demo.agents.ledger_migration import REPAIR, SKIP, ledger_shard
+from demo.agents.travel_booking import CONFIRMED, travel_booking
+from runs.commands import answer_ask, signal_run
+from runs.errors import RunsError
+from runs.models import Run, Status
+from runs.queries import state_of
+from runs.slots import Slot
+
+CONFIRMING_OF_TEN = 7
+QUICKEST, SLOWEST = 8, 40  # seconds that a traveller thinks
+ANSWERED_AFTER = timedelta(seconds=90)  # so long a question stands in the inbox
+BOOKKEEPING = "bookkeeping"
+
+
+def let_people_act(now: datetime | None = None) -> int:
+    """What the demo's people do at this moment; how many did something. Done twice, it changes nothing more."""
+    now = now or datetime.now(UTC)
+    waiting = Run.objects.filter(status=Status.WAITING)
+    acted = [travel(run.id, now) for run in waiting.filter(agent=travel_booking.name)[:20]]
+    acted += [keep_books(run.id, now) for run in waiting.filter(agent=ledger_shard.name)[:20]]
+    return sum(acted)
+
+
+def travel(run_id: UUID, now: datetime) -> bool:
+    slot = open_slot(run_id, "signal")
+    thinks = thinking_time(run_id)
+    if slot is None or thinks is None or now - slot.at < thinks:
+        return False
+    try:
+        signal_run(run_id=run_id, name=CONFIRMED, signal_id="the traveller", actor="traveller")
+    except RunsError:
+        return False  # the time was up in this very moment
+    return True
+
+
+def thinking_time(run_id: UUID) -> timedelta | None:
+    """None: this traveller never answers. The run's id decides, so that a restarted demo thinks the same."""
+    if run_id.int % 10 >= CONFIRMING_OF_TEN:
+        return None
+    return timedelta(seconds=QUICKEST + run_id.int // 10 % (SLOWEST - QUICKEST))
+
+
+def keep_books(run_id: UUID, now: datetime) -> bool:
+    slot = open_slot(run_id, "ask")
+    if slot is None or now - slot.at < ANSWERED_AFTER:
+        return False
+    try:
+        answer_ask(run_id=run_id, seq=slot.seq, value=SKIP if run_id.int % 3 == 0 else REPAIR, actor=BOOKKEEPING)
+    except RunsError:
+        return False  # a person was quicker
+    return True
+
+
+def open_slot(run_id: UUID, kind: str) -> Slot | None:
+    return next((slot for slot in state_of(run_id).unsettled() if slot.kind == kind), None)

@@ -19,7 +19,7 @@ ACTIONS = {"read": "order", "keyed": "charge", "keyed-probe": "refund", "probed"
 
 
 def assert_whole(run_id: UUID) -> None:
-    """Gapless, unbroken, one settling OBS an intent, nothing sent or observed without an intent, one end."""
+    """Gapless, unbroken, one settling entry a step, nothing sent or observed that was not begun, one end."""
     entries = entries_of(run_id)
     told = str([(e.seq, e.epoch, e.kind, e.step, e.body) for e in entries])
     assert [e.seq for e in entries] == list(range(1, len(entries) + 1)), told
@@ -29,12 +29,15 @@ def assert_whole(run_id: UUID) -> None:
     assert verify_run(run_id) == [], told
     settled = [e.settles for e in entries if e.settles is not None]
     assert len(settled) == len(set(settled)), told
-    intended: set[int | None] = {None}
+    begun: dict[int | None, str] = {None: "model"}
     for entry in entries:
-        if entry.kind == Kind.TOOL_CALL:
-            intended.add(entry.step)
-        if entry.kind in (Kind.ATTEMPT, Kind.OBS):
-            assert entry.step in intended, told
+        if entry.kind in (Kind.TOOL_CALL, Kind.ASK) or entry.body.get("verb") in ("set", "spawned"):
+            assert entry.step not in begun, told
+            begun[entry.step] = entry.kind
+        if entry.kind == Kind.ATTEMPT:
+            assert begun.get(entry.step) in ("model", Kind.TOOL_CALL), told
+        if entry.kind == Kind.OBS or entry.settles is not None:
+            assert entry.step in begun, told
     workers = [e.epoch for e in entries if e.actor == "worker"]
     assert workers == sorted(workers), told
     assert [e.kind for e in entries].count(Kind.DONE) <= 1, told

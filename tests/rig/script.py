@@ -3,7 +3,7 @@
 A program is a list of statements, done in order; the result lists what each gave:
 `["call", TOOL]` "acted" · `["sleep", SECONDS]` None · `["wait", NAME, TIMEOUT]` the payload · `["ask", TIMEOUT]` the
 answer · `["spawn", PROGRAM, DRIVER]` the child's result · `["all", [statement …]]` the list of theirs ·
-`["first", [statement …]]` [which, what it gave] · `["fail"]` ends the run. What did not succeed gives "!" + its outcome.
+`["first", [statement …]]` [which, what it gave] · `["fail"]` ends the run. What did not succeed: "!" + its outcome.
 """
 
 from __future__ import annotations

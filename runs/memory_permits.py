@@ -61,3 +61,6 @@ class MemoryPermits:
             for run, _ in list(line)[:most]:
                 if run not in {holder for holder, _ in before}:
                     self.wake(run)
+
+    def parked_in_line(self, run_id: UUID) -> None:
+        """Nothing can have happened meanwhile."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
 from psycopg import Connection
+from psycopg.errors import LockNotAvailable
 from psycopg_pool import ConnectionPool
 
 from journal.crash import crash_point
@@ -31,14 +32,32 @@ KEEP_PLACES = ("queued", "waiting", "awaiting_approval", "needs_reconciliation")
 ACQUIRE = "SELECT verdict, place, at, woken FROM runs_acquire_v1(%s, %s, %s, %s, %s, %s, %s, %s, %s)"
 FREE = "SELECT runs_free_v1(%s, %s::int[])"
 HELD = "SELECT step, attempt FROM runs_permit WHERE run_id = %s"
-# The head first; a busy one is left to the sweep, which looks for granted permits that nobody has heard of.
+GRANTED = "SELECT EXISTS (SELECT FROM runs_permit WHERE run_id = %s AND granted_at IS NOT NULL AND NOT taken)"
+# The head first.
 WAKE = """
-WITH head AS (SELECT run_id FROM journal_head WHERE run_id = %s FOR NO KEY UPDATE SKIP LOCKED)
+WITH head AS (SELECT run_id FROM journal_head WHERE run_id = %s FOR NO KEY UPDATE)
 UPDATE runs_run r SET wake_at = clock_timestamp(), dispatched_at = clock_timestamp(), dispatches = r.dispatches + 1
   FROM head WHERE r.id = head.run_id AND r.session_id IS NULL
    AND r.status IN ('waiting', 'awaiting_approval', 'needs_reconciliation')
 RETURNING r.release_id
 """
+
+# Granted, but the run has not heard of it: its waker died, or found the head busy.
+UNHEARD = """
+SELECT DISTINCT p.run_id FROM runs_permit p JOIN runs_run r ON r.id = p.run_id
+ WHERE p.granted_at < clock_timestamp() - interval '0.2 seconds' AND NOT p.taken AND r.session_id IS NULL
+   AND r.status IN ('waiting', 'awaiting_approval', 'needs_reconciliation')
+   AND (r.wake_at IS NULL OR r.wake_at > clock_timestamp())
+"""
+# Kept by a run that nobody drives and that will not use it: it ended, waits for a person, or the step is settled.
+LEFT_BEHIND = """
+SELECT p.run_id, p.step FROM runs_permit p JOIN runs_run r ON r.id = p.run_id
+ WHERE r.session_id IS NULL AND (%(run)s::uuid IS NULL OR p.run_id = %(run)s)
+   AND (r.status IN ('done', 'failed', 'cancelled', 'held', 'quarantined', 'waiting_for_version')
+        OR p.taken AND p.not_before IS NULL AND (r.status IN ('awaiting_approval', 'needs_reconciliation')
+            OR EXISTS (SELECT FROM journal_entry e WHERE e.run_id = p.run_id AND e.settles = p.step)))
+"""
+LOCK_HEAD = "SELECT run_id FROM journal_head WHERE run_id = %s FOR NO KEY UPDATE SKIP LOCKED"
 
 Dispatch = Callable[[UUID, str], Any]
 
@@ -54,6 +73,9 @@ class Permits(Protocol):
 
     def free(self, run_id: UUID, steps: Collection[int] | None) -> None:
         """Give up those of these steps, or all; who is next in line is woken."""
+
+    def parked_in_line(self, run_id: UUID) -> None:
+        """The run has let go of its worker. What it was granted just before, nobody could tell it: it is woken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +115,37 @@ class DatabasePermits:
             crash_point("after-free")
             wake(conn, (given for (given,) in freed), self.dispatch)
 
+    def parked_in_line(self, run_id: UUID) -> None:
+        with self.connections.connection() as conn:
+            row = conn.execute(GRANTED, (run_id,)).fetchone()
+            if row is not None and row[0]:
+                wake(conn, [run_id], self.dispatch)
+
 
 def wake(conn: Connection[Any], run_ids: Iterable[UUID], dispatch: Dispatch) -> None:
-    """Make runs that were granted a permit due, each in a transaction of its own, and send them."""
+    """Make runs that were granted a permit due, each in a transaction of its own, and send them.
+
+    One whose head stays busy is left to the sweep, which looks for granted permits that nobody has heard of.
+    """
     for run_id in run_ids:
-        row = conn.execute(WAKE, (run_id,)).fetchone()
+        try:
+            row = conn.execute(WAKE, (run_id,)).fetchone()
+        except LockNotAvailable:
+            continue
         if row is not None:
             dispatch(run_id, row[0])
+
+
+def repair(conn: Connection[Any], dispatch: Dispatch) -> None:
+    """The sweep's part: whatever died in between, no permit is lost, and none is kept for nothing."""
+    wake(conn, [run_id for (run_id,) in conn.execute(UNHEARD).fetchall()], dispatch)
+    for run_id in {run_id for run_id, _ in conn.execute(LEFT_BEHIND, {"run": None}).fetchall()}:
+        with conn.transaction():  # nobody can claim the run meanwhile, and then find its permit gone
+            if conn.execute(LOCK_HEAD, (run_id,)).fetchone() is None:
+                continue
+            steps = [step for _, step in conn.execute(LEFT_BEHIND, {"run": run_id}).fetchall()]
+            freed = conn.execute(FREE, (run_id, steps)).fetchall()
+        wake(conn, (given for (given,) in freed), dispatch)
 
 
 @dataclass(slots=True)
@@ -162,6 +208,8 @@ class Admission:
             self._give_up(list(self.mine))
         elif park.status in ("awaiting_approval", "needs_reconciliation"):
             self._give_up([step for step in self.mine if step in state.open and state.open[step].in_doubt])
+        if park.status in KEEP_PLACES and self.mine.keys() - self.granted.keys():
+            self.permits.parked_in_line(self.run_id)
 
     def _give_up(self, steps: list[int]) -> None:
         if steps:

@@ -9,14 +9,18 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from datetime import UTC
 from typing import Any
 from uuid import UUID
 
 import psycopg
 
 from journal.partitions import ensure_partitions
+from runs import permits, stateless, trees
+from runs.claims import agents_over_limit, next_in_flight
+from runs.drafts import SYSTEM
 from runs.totals import fold_totals
 
 log = logging.getLogger("holdfast.sweep")
@@ -46,7 +50,9 @@ SELECT r.id, r.release_id, r.status,
  WHERE (r.session_id IS NOT NULL AND s.ended_at IS NOT NULL
         OR r.session_id IS NULL AND (r.status IN ('queued', 'waiting_for_version', 'running')
                                      OR r.wake_at <= clock_timestamp()))
-   AND r.status NOT IN ('done', 'failed', 'cancelled')
+   AND r.status NOT IN ('done', 'failed', 'cancelled') AND r.input IS NULL
+   AND NOT (r.over_limit AND r.status = 'queued' AND EXISTS (
+            SELECT FROM runs_workersession w WHERE w.ended_at IS NULL AND w.serves @> ARRAY[r.release_id]))
    AND (r.status <> 'waiting_for_version' OR r.since < clock_timestamp() - make_interval(secs => 60)
         OR EXISTS (SELECT FROM runs_workersession w WHERE w.ended_at IS NULL AND w.started_at > r.since
                    AND w.serves @> ARRAY[r.release_id]))
@@ -54,16 +60,40 @@ SELECT r.id, r.release_id, r.status,
           AND (r.status <> 'queued' OR r.since < clock_timestamp() - make_interval(secs => %(young)s))
         OR r.dispatched_at
            < clock_timestamp() - make_interval(secs => least(60, %(young)s * 2 ^ least(r.dispatches, 10))))
- ORDER BY r.id LIMIT %(batch)s
+ ORDER BY r.priority DESC, r.id LIMIT %(batch)s
 """
-GATED = "SELECT scope FROM runs_gate WHERE lifted_at IS NULL"
-HELD_BY_GATE = "SELECT id, release_id FROM runs_run WHERE status = 'held' AND reason LIKE 'gate %%' LIMIT %(batch)s"
+LOOK = "SELECT clock_timestamp(), EXISTS (SELECT FROM runs_gate WHERE lifted_at IS NULL AND scope = 'all')"
+# Held by a gate that is not there any more, or by several, of which one was lifted since.
+HELD_BY_GATE = """
+SELECT r.id, r.release_id FROM runs_run r
+ WHERE r.status = 'held' AND starts_with(r.reason, 'gate ')
+   AND (NOT EXISTS (SELECT FROM runs_gate g
+                     WHERE g.lifted_at IS NULL AND starts_with(r.reason, 'gate ' || g.scope || ': '))
+        OR EXISTS (SELECT FROM runs_gate g
+                    WHERE g.lifted_at > r.since AND strpos(r.reason, 'gate ' || g.scope || ': ') > 0))
+ LIMIT %(batch)s
+"""
+LATE = """
+SELECT id FROM runs_run WHERE deadline_at <= clock_timestamp() AND ended_at IS NULL AND input IS NULL
+ ORDER BY deadline_at LIMIT %(batch)s
+"""
+LOCK_HEAD = "SELECT run_id FROM journal_head WHERE run_id = %(run)s FOR NO KEY UPDATE SKIP LOCKED"
+# It served: the run is being cancelled. The journal's START keeps what it was.
+TAKE_DEADLINE = """
+WITH late AS (SELECT id, deadline_at FROM runs_run WHERE id = %(run)s AND deadline_at <= clock_timestamp())
+UPDATE runs_run r SET deadline_at = NULL FROM late WHERE r.id = late.id RETURNING late.deadline_at
+"""
+UNTOLD = """
+SELECT id FROM runs_run WHERE parent_id IS NOT NULL AND ended_at IS NOT NULL AND NOT parent_told
+   AND ended_at < clock_timestamp() - interval '0.5 seconds' LIMIT %(batch)s
+"""
 # Head first, then the row, and only if nothing has happened to it meanwhile.
 NOTE_SENT = """
 WITH head AS (SELECT run_id FROM journal_head WHERE run_id = %(run)s FOR NO KEY UPDATE SKIP LOCKED)
 UPDATE runs_run r SET dispatched_at = clock_timestamp(), dispatches = r.dispatches + 1,
        status = CASE WHEN r.session_id IS NULL THEN 'queued' ELSE r.status END,
        since = CASE WHEN r.session_id IS NULL AND r.status <> 'queued' THEN clock_timestamp() ELSE r.since END,
+       reason = CASE WHEN r.session_id IS NULL AND r.status <> 'queued' THEN 'waits for a worker' ELSE r.reason END,
        wake_at = NULL
   FROM head WHERE r.id = head.run_id AND r.status = %(status)s
 RETURNING r.id
@@ -71,12 +101,19 @@ RETURNING r.id
 STRANDED = """
 WITH head AS (SELECT run_id FROM journal_head WHERE run_id = %(run)s FOR NO KEY UPDATE SKIP LOCKED)
 UPDATE runs_run r SET status = 'waiting_for_version', since = %(looked)s,
-       dispatched_at = NULL, dispatches = 0, wake_at = NULL,
+       dispatched_at = NULL, dispatches = 0, wake_at = NULL, over_limit = false,
        reason = 'waits for a worker that serves '
                 || (SELECT agent || '@' || version FROM runs_release WHERE id = r.release_id)
   FROM head WHERE r.id = head.run_id AND r.status = %(status)s AND r.status <> 'waiting_for_version'
 """
-NEXT_DUE = "SELECT extract(epoch FROM min(wake_at) - clock_timestamp())::float8 FROM runs_run WHERE wake_at IS NOT NULL"
+# What became due before the last look was seen then, and is tried again with the next regular round.
+NEXT_DUE = """
+SELECT extract(epoch FROM least(
+           (SELECT min(wake_at) FROM runs_run WHERE wake_at > %(looked)s),
+           (SELECT min(deadline_at) FROM runs_run WHERE deadline_at > %(looked)s AND ended_at IS NULL)
+       ) - clock_timestamp())::float8
+"""
+POLL = 0.25  # seconds between two looks whether something will be due sooner than was known
 
 Dispatch = Callable[[UUID, str], bool]
 
@@ -93,6 +130,7 @@ class Sweep:
     _conn: psycopg.Connection[Any] | None = None
     _server: Any = None
     _contact_since: float = 0.0
+    _looked: Any = None  # when the last round began, by the database's clock
     _partitions_at: float = float("-inf")
 
     def run(self) -> None:
@@ -119,16 +157,38 @@ class Sweep:
             ensure_partitions(conn)
             fold_totals(conn)
             self._partitions_at = time.monotonic()
-        return self._send_waiting(conn)
+        row = conn.execute(LOOK).fetchone()
+        assert row is not None
+        self._looked, stopped = row
+        self._cancel_late(conn)
+        return 0 if stopped else self._send_waiting(conn)
+
+    def _cancel_late(self, conn: psycopg.Connection[Any]) -> None:
+        for (run_id,) in conn.execute(LATE, {"batch": BATCH}).fetchall():
+            woken: list[tuple[UUID, str]] = []
+            with conn.transaction():
+                if conn.execute(LOCK_HEAD, {"run": run_id}).fetchone() is None:
+                    continue
+                late = conn.execute(TAKE_DEADLINE, {"run": run_id}).fetchone()
+                if late is not None:
+                    why = f"its deadline of {late[0].astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC has passed"
+                    woken = trees.cancel_tree(run_id, why, SYSTEM, {}, conn)
+            self._send(woken)
+
+    def _send(self, runs: Iterable[tuple[UUID, str]]) -> None:
+        for run_id, release_id in runs:
+            self.dispatch(run_id, release_id)
 
     def _send_waiting(self, conn: psycopg.Connection[Any]) -> int:
-        gates = {scope for (scope,) in conn.execute(GATED).fetchall()}
-        if "all" in gates:
-            return 0
-        if not gates:
-            self._lift_gated(conn)
-        sent = 0
+        self._lift_gated(conn)
+        permits.repair(conn, self.dispatch)
+        for agent in agents_over_limit(conn):
+            self._send(next_in_flight(conn, agent))
+        for (child,) in conn.execute(UNTOLD, {"batch": BATCH}).fetchall():
+            if (due := trees.tell_parent(child, conn)) is not None:
+                self._send([due])
         given = {"young": min(self.every, self.lease / 5), "batch": BATCH}
+        sent = stateless.sweep(conn, given["young"], BATCH, self.dispatch)
         for run_id, release_id, status, served, looked in conn.execute(WAITING, given).fetchall():
             if not served:  # since the moment of the look: a worker that came after it is heard of at the next
                 conn.execute(STRANDED, {"run": run_id, "status": status, "looked": looked})
@@ -143,9 +203,9 @@ class Sweep:
 
     def pause(self) -> float:
         """Seconds to the next round: the next due time, at most `every`."""
-        row = self._connected().execute(NEXT_DUE).fetchone()
+        row = self._connected().execute(NEXT_DUE, {"looked": self._looked}).fetchone()
         due = row[0] if row and row[0] is not None else self.every
-        return float(min(max(due, 0.05), self.every))
+        return float(min(max(due, 0.0), self.every))
 
     def _wait(self, seconds: float) -> None:
         """Until then, or until the supervisor says that a session ended."""
@@ -155,8 +215,9 @@ class Sweep:
                 self.stopping.wait(left)
                 continue
             try:
-                for _ in self._conn.notifies(timeout=min(left, 0.5), stop_after=1):
+                for _ in self._conn.notifies(timeout=min(left, POLL), stop_after=1):
                     return
+                deadline = min(deadline, time.monotonic() + self.pause())
             except psycopg.Error:
                 self.close()
 

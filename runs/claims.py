@@ -15,6 +15,7 @@ SELECT verdict, urgent, gates, heard_at, epoch, last_seq, taken_from, crashes, e
 FROM runs_claim_v2(%s, %s, %s, %s, %s)
 """
 NEXT = "SELECT run_id, release_id FROM runs_next_in_flight_v1(%s, %s)"
+OVER_LIMIT = "SELECT DISTINCT agent FROM runs_run WHERE status = 'queued' AND over_limit"
 TAKES_TURNS = 2  # crashes in a row after which a process drives such runs one at a time; also in claim_v2.sql
 CRASH_LIMIT = 3
 
@@ -58,3 +59,8 @@ def next_in_flight(conn: Connection[Any], agent: str, spacing: float = 10.0) -> 
     Each is given but once in `spacing` seconds.
     """
     return conn.execute(NEXT, (agent, spacing)).fetchall()
+
+
+def agents_over_limit(conn: Connection[Any]) -> list[str]:
+    """Agents of which runs wait for a place among those in flight."""
+    return [agent for (agent,) in conn.execute(OVER_LIMIT).fetchall()]

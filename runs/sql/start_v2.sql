@@ -17,7 +17,7 @@ BEGIN
     END IF;
     INSERT INTO runs_run (id, agent, release_id, labels, request_key, request_digest, reason, intents, as_of_seq,
                           priority, deadline_at, business_id)
-    VALUES (the_id, the_agent, the_release, the_labels, the_key, the_key_digest, '', '[]', 1,
+    VALUES (the_id, the_agent, the_release, the_labels, the_key, the_key_digest, 'waits for a worker', '[]', 1,
             the_priority, CASE WHEN deadline > 0 THEN to_timestamp(deadline) END, business)
     ON CONFLICT DO NOTHING RETURNING created_at INTO created;
     IF created IS NULL THEN

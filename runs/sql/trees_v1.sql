@@ -14,7 +14,7 @@ CREATE FUNCTION runs_spawn_v1(
 BEGIN
     INSERT INTO runs_run (id, agent, release_id, labels, reason, intents, as_of_seq, parent_id, parent_step, priority,
                           deadline_at, business_id)
-    SELECT the_child, the_agent, the_release, the_labels, '', '[]', 1, the_parent, the_step, p.priority,
+    SELECT the_child, the_agent, the_release, the_labels, 'waits for a worker', '[]', 1, the_parent, the_step, p.priority,
            CASE WHEN deadline > 0 THEN to_timestamp(deadline) END, nullif(business, '')
       FROM runs_run p WHERE p.id = the_parent
     ON CONFLICT (id) DO NOTHING;

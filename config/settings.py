@@ -80,8 +80,9 @@ TEMPLATES = [
 _PLACES = {"dbname": "NAME", "user": "USER", "password": "PASSWORD", "host": "HOST", "port": "PORT"}
 _database: dict[str, Any] = {_PLACES[k]: v for k, v in ENVIRONMENT.database.items() if k in _PLACES}
 _options: dict[str, Any] = {k: v for k, v in ENVIRONMENT.database.items() if k not in _PLACES}
-if IS_WEB:
-    _options["pool"] = {"min_size": 1, "max_size": 4, "timeout": 5}
+if IS_WEB:  # a request that gets none in time is answered with 503
+    _options["pool"] = {"min_size": 1, "max_size": 4, "timeout": 3, "max_idle": 30}
+    _options.setdefault("application_name", "holdfast web")
 DATABASES = {"default": {"ENGINE": "django.db.backends.postgresql", "OPTIONS": _options} | _database}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 

@@ -43,6 +43,11 @@ class Committer:
         self._hot = Lane(dsn, 100, projection, self._stopping)
         self._patient = Lane(dsn, 1000, projection, self._stopping)
 
+    def connect(self) -> None:
+        """Connects now: a process that can have no connection should hear of it before it holds a run. Raises
+        psycopg.OperationalError."""
+        self._hot.connect()
+
     def append(self, append: Append) -> Answer:
         """Blocks until the append is answered. Raises what the database said to a faulty entry, and CommitterClosed."""
         ticket = Ticket(append)

@@ -26,6 +26,7 @@ NOTIFY = f"""SELECT pg_notify(%s, %s) WHERE EXISTS (
 _PERIOD = 0.1  # seconds between two messages of a process
 _IDS = 200  # a message: NOTIFY takes at most 8000 bytes
 _LONGEST_PAUSE = 5.0  # seconds between two tries to connect
+_LISTENING: dict[str, Any] = {"autocommit": True, "connect_timeout": 5, "application_name": "holdfast feed"}
 
 log = logging.getLogger("holdfast.feed")
 
@@ -157,7 +158,7 @@ class Listener:
         pause = _PERIOD
         while True:
             try:
-                async with await psycopg.AsyncConnection.connect(self._dsn, autocommit=True, connect_timeout=5) as conn:
+                async with await psycopg.AsyncConnection.connect(self._dsn, **_LISTENING) as conn:
                     await conn.execute(LISTEN)
                     pause = _PERIOD
                     self._refresh_all()  # messages before this moment were not heard

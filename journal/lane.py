@@ -34,7 +34,8 @@ _OPTIONS = (
     " -c enable_mergejoin=off -c lock_timeout={} -c idle_in_transaction_session_timeout=60000"
 )
 # A server that vanished without a word is given up after some seconds, not after the kernel's quarter of an hour.
-_PATIENCE: dict[str, Any] = {
+_DEFAULTS: dict[str, Any] = {
+    "application_name": "holdfast committer",
     "connect_timeout": 5,
     "keepalives_idle": 5,
     "keepalives_interval": 2,
@@ -125,6 +126,10 @@ class Lane:
                 middle = len(batch) // 2
                 return self.send(batch[:middle]) + self.send(batch[middle:])
 
+    def connect(self) -> None:
+        """Raises psycopg.OperationalError."""
+        self.conn = self._connect()
+
     def hang_up(self) -> None:
         """Ends what another thread waits for on this connection."""
         if self.conn is None:
@@ -154,7 +159,7 @@ class Lane:
     def _connect(self) -> psycopg.Connection[Any]:
         given = conninfo_to_dict(self.dsn)
         options = f"{given.get('options') or ''} {_OPTIONS.format(self.lock_timeout)}"
-        conninfo = make_conninfo("", **(_PATIENCE | given | {"options": options}))
+        conninfo = make_conninfo("", **(_DEFAULTS | given | {"options": options}))
         conn = psycopg.connect(conninfo, autocommit=True)
         register_arrays(conn)
         conn.adapters.register_dumper(int, Int8BinaryDumper)  # else each width of int is another prepared statement

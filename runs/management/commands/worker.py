@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import threading
+import time
 from typing import Any
 
 from celery import Celery, current_app, signals
@@ -16,6 +18,8 @@ from runs import process
 from runs.dispatch import queue_of
 from runs.registry import AgentsUnusable, agents, announce
 from runs.worker import Worker
+
+log = logging.getLogger("holdfast.process")
 
 
 class Command(BaseCommand):
@@ -65,7 +69,12 @@ def serve(name: str, pool: str, concurrency: int) -> None:
 
     def open_child(**_: Any) -> None:
         os.close(writer)
-        worker = process.open_worker(f"{name}-{os.getpid()}", pool, 1, process.stop_serving)
+        try:
+            worker = process.open_worker(f"{name}-{os.getpid()}", pool, 1, process.stop_serving)
+        except BaseException:  # Celery would keep the child, which took messages and drove nothing: let it start anew
+            log.exception("a child of %s cannot serve", name)
+            time.sleep(1)
+            os._exit(1)
         threading.Thread(target=drain_at_end_of, args=(reader, worker), name="parent", daemon=True).start()
 
     def shut_down(**_: Any) -> None:

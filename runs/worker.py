@@ -55,10 +55,11 @@ class Worker:
         connections: int = 4,
     ) -> None:
         self.session, self.agents, self.store, self.dispatch = session, agents, store, dispatch
-        self.connections = open_connections(dsn, connections)
-        session.register(self.connections)
         # With one run in flight there is nobody to hold up: it asks again on the one connection, however long it takes.
         self.committer = Committer(dsn, RunsProjection(), patience=1.0 if connections > 1 else math.inf)
+        self.committer.connect()  # before the session tells others that there is a worker
+        self.connections = open_connections(dsn, connections)
+        session.register(self.connections)
         self.calls = CallPool(on_too_many=lambda: self.on_end())
         self.notifier = Notifier(self.connections.connection)
         self.driving: dict[UUID, Slice | None] = {}

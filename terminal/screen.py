@@ -67,18 +67,18 @@ class Screen:
 
     def note(self, text: str) -> None:
         """What is said beside the result: stderr."""
-        self.err.write(text)
+        self.err.write(text, str)  # not in the colour of an error
 
     def json(self, document: Any) -> None:
         """One document of strict JSON; indented for a person."""
         self.line(json.dumps(document, allow_nan=False, indent=2 if self.terminal else None))
 
-    def say(self, *cells: Cell) -> None:
-        """A line of a report: styled at a terminal, with tabs between its parts elsewhere."""
+    def say(self, *cells: Cell, cut: bool = False) -> None:
+        """A line of a report: styled at a terminal (`cut`: at its edge), with tabs between its parts elsewhere."""
         if not self.terminal:
             self.line("\t".join(_text(cell) for cell in cells))
             return
-        self.console.print(self.styled(*cells))
+        self.console.print(self.styled(*cells), no_wrap=cut or None, overflow="ellipsis" if cut else None)
 
     def styled(self, *cells: Cell) -> Any:
         """As rich draws them, one space between; for a terminal only."""

@@ -72,24 +72,25 @@ def took(slot: Slot) -> str | None:
     return span((slot.obs_at - began).total_seconds())
 
 
-def row_line(row: Row, indent: str = "  ") -> tuple[Cell, ...]:
+def row_line(row: Row, whose: Cell = "") -> tuple[Cell, ...]:
     e = row.entry
     lasted = span(row.seconds) if row.seconds is not None else ""
     flag = Styled(f"[{row.flag}]", "bold yellow") if row.flag else None
     kind = Styled(f"{e.kind:<9}", LOOKS.get(row.look, ""))
-    cells: list[Cell] = [f"{indent}{e.seq:>4}", Styled(f"{e.recorded_at:%H:%M:%S}", "dim"), kind, row.text]
-    return (*cells, *([Styled(lasted, "dim")] if lasted else []), *([flag] if flag else []))
+    at = Styled(f"{e.recorded_at:%H:%M:%S} {lasted:>8}", "dim")
+    cells: list[Cell] = [f"{e.seq:>6}", at, kind]
+    return (*cells, *([whose] if whose else []), *([flag] if flag else []), row.text)
 
 
 def gap_line(gap: Gap) -> tuple[Cell, ...]:
     who = f"{gap.lost.name if gap.lost else 'a worker'} → {gap.taker.name if gap.taker else 'another'}"
-    text = f"  ──── {span(gap.seconds)} held by nobody; taken over under epoch {gap.epoch} ({who})"
+    text = f"  ── {span(gap.seconds)} held by nobody; taken over under epoch {gap.epoch} ({who})"
     return (Styled(text, "bold magenta"),)
 
 
 def wait_between(before: Row, row: Row) -> tuple[Cell, ...] | None:
     seconds = (row.entry.recorded_at - before.entry.recorded_at).total_seconds()
-    return (Styled(f"       ⋯ {span(seconds)}", "dim"),) if seconds > FOLD_SECONDS else None
+    return (Styled(f"       ⋯ {span(seconds)} later", "dim"),) if seconds > FOLD_SECONDS else None
 
 
 def entry_row(row: Row, state: RunState) -> tuple[Cell, ...]:
@@ -181,15 +182,15 @@ def tell_new(screen: Screen, run: Run, reading: Reading, after: int) -> None:
         if row.gap is not None:
             screen.say(*gap_line(row.gap))
         if row.entry.kind not in QUIET:
-            screen.say(*row_line(row, ""), *of_step(row.entry, reading.state))
+            screen.say(*row_line(row, of_step(row.entry, reading.state)), cut=True)
 
 
 QUIET = (Kind.PLAN, Kind.DONE)  # a decision shows in what it made, and the ending is told by who follows
 
 
-def of_step(entry: Entry, state: RunState) -> tuple[Cell, ...]:
-    """Which tool an outcome belongs to; an intent says it itself."""
+def of_step(entry: Entry, state: RunState) -> Cell:
+    """Which step it belongs to; an intent says its tool itself."""
     slot = state.slots.get(entry.step) if entry.step is not None else None
-    if slot is None or entry.kind == Kind.TOOL_CALL:
-        return ()
-    return (Styled(f"step {entry.step} {slot.tool}", "dim"),)
+    if slot is None:
+        return ""
+    return Styled(f"step {entry.step}" if entry.kind == Kind.TOOL_CALL else f"step {entry.step} {slot.tool}", "bold")

@@ -38,7 +38,7 @@ def words(
     found = find_run(run)
     slot = intent_of(found, seq)
     judged = attempt
-    if screen.interactive and not yes and slot.in_doubt:
+    if screen.interactive and not yes:
         tell_intent(screen, found, slot)
         if not screen.sure(f"{verdict.replace('_', ' ').capitalize()}?"):
             screen.note("Nothing was settled.")

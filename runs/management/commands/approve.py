@@ -34,17 +34,17 @@ def words(
     asks = screen.interactive and not yes
     if digest is None and not asks:
         raise click.UsageError("Give --digest: what you decide on, as `manage.py intents` shows it.")
-    waits = slot.state == "awaiting_approval"  # if not, the command says who decided what
-    if asks and waits:
+    if asks and slot.state == "awaiting_approval":  # else the command says who decided what
         tell_intent(screen, found, slot)
         if not screen.sure("Reject it?" if deny else "Approve it?"):
             screen.note("Nothing was decided.")
             return FAILED
+        digest = digest or digest_of(slot)
     changed = decide_approval(
         run_id=found.id,
         seq=seq,
         verdict="deny" if deny else "approve",
-        digest=digest or digest_of(slot),
+        digest=digest or "",
         note=note,
         actor=shell_actor(),
     )

@@ -81,7 +81,7 @@ def tell_journal(screen: Screen, run: Run, reading: Reading, after: int) -> None
     if after:
         screen.say(Styled(f"… {after} earlier entries: manage.py run {name} --all", "dim"))
     for cells in following.journal_lines(run, reading, after):
-        screen.say(*cells)
+        screen.say(*cells, cut=True)
     for cells in following.pending_lines(run, state):
         screen.say(*cells)
 

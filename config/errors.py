@@ -61,6 +61,7 @@ STATUS_OF: dict[type[Exception], int] = {
     errors.RequestKeyTaken: 409,
     errors.RunAmbiguous: 409,
     errors.RunEnded: 409,
+    errors.StatelessRun: 409,
     errors.RunNotFound: 404,
     errors.SignalIdTaken: 409,
     errors.UnknownAgent: 422,

@@ -23,6 +23,7 @@ from journal.encoding import canonical, problems
 from journal.entries import Draft, Kind
 from journal.feed import CHANNEL
 from journal.read import read_entries
+from runs import stateless
 from runs.dispatch import dispatch
 from runs.errors import (
     AlreadyAnswered,
@@ -40,6 +41,7 @@ from runs.errors import (
     ReasonMissing,
     RunEnded,
     SignalIdTaken,
+    StatelessRun,
     VerdictUnknown,
 )
 from runs.models import ENDED, Run, Status
@@ -100,6 +102,8 @@ class Held:
 def locked_run(run_id: UUID, *, even_ended: bool = False) -> Iterator[Held]:
     """The run for a command: its head first, then its row. Raises NoSuchRun, and RunEnded unless `even_ended`."""
     with transaction.atomic():
+        if (row := Run.objects.filter(id=run_id, input__isnull=False).only("status", "ended_at").first()) is not None:
+            raise RunEnded(row.status, row.ended_at) if row.status in ENDED else StatelessRun
         lock_head(run_id)
         run = (
             Run.objects.select_for_update(of=("self",), no_key=True).select_related("release", "session").get(id=run_id)
@@ -146,6 +150,9 @@ def control(verb: str, reason: str) -> Draft:
 def cancel_run(*, run_id: UUID, reason: str, actor: str) -> Run:
     """The run and every run below it: no new call starts; an open one is awaited or reconciled; then it is cancelled."""
     said = given_reason(reason)
+    if stateless.cancel(run_id, said, actor):
+        transaction.on_commit(functools.partial(tell, run_id))
+        return fresh(run_id)
     with locked_run(run_id) as held:
         held.append([control("cancel", said)], actor)
         wake(held, f"cancelled by {actor}")

@@ -30,6 +30,10 @@ class BadInput(RunsError):
     """This cannot be journaled."""
 
 
+class StatelessRun(RunsError):
+    """This run has no journal: it can be cancelled, and started again."""
+
+
 class RequestKeyTaken(RunsError):
     """A run was started under this request key with other content."""
 

@@ -8,6 +8,7 @@ import importlib
 from django.conf import settings
 
 from runs.agents import Agent
+from runs.contracts import refusals
 from runs.errors import UnknownAgent, UnknownRelease
 from runs.models import Release
 
@@ -34,6 +35,8 @@ def agents() -> dict[str, Agent]:
             other = named.setdefault(f"{agent.name}@{agent.version}", agent)
             if other is not agent:
                 raise AgentsUnusable(f"two agents are named {agent.name}@{agent.version}; the second is in {name}")
+            if wrong := refusals(agent):
+                raise AgentsUnusable(f"{name}: {wrong[0]}")
             found[agent.release_id] = agent
     return found
 

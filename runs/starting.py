@@ -18,6 +18,7 @@ from journal.append import new_run_id
 from journal.encoding import canonical, encode, problems
 from journal.entries import Draft, Kind, seal
 from journal.payloads import payload_store
+from runs import stateless
 from runs.dispatch import dispatch
 from runs.errors import BadInput, BusinessIdTaken, RequestKeyTaken, UnknownAgent, UnknownRelease
 from runs.models import Release, Run, Status
@@ -141,6 +142,8 @@ def started_under(agent: str, request_key: str, digest: bytes | None) -> Run:
 def write_start(new: NewRun) -> Run | None:
     """One statement. None: the request key or the business id is taken."""
     release = new.release
+    if release.content.get("durability") == "stateless":
+        return write_stateless(new)
     own = agents().get(release.id)
     code = own.code_digest if own else ""
     body: dict[str, Any] = {"agent": release.agent, "input": new.input, "release": release.id, "code": code}
@@ -167,6 +170,20 @@ def write_start(new: NewRun) -> Run | None:
         deadline_at=datetime.fromtimestamp(new.deadline, UTC) if new.deadline else None,
         parent_told=False, awaits=[], awaits_any=False,
     )  # fmt: skip
+
+
+def write_stateless(new: NewRun) -> Run | None:
+    """One row, without a journal."""
+    release = new.release
+    given = (release.id, release.agent, new.input, new.labels, new.request_key, new.request_digest, new.priority,
+             new.deadline, new.business_id)  # fmt: skip
+    row = stateless.begin(*given)
+    if row is not None and row[0] is None:
+        announce()
+        row = stateless.begin(*given)
+    if row is None or row[0] is None:
+        return None
+    return Run.objects.select_related("release").get(id=row[0])
 
 
 def is_writable(text: str) -> bool:

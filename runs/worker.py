@@ -21,7 +21,7 @@ from journal.errors import CommitterClosed
 from journal.feed import Notifier
 from journal.payloads import PayloadStore
 from journal.read import read_entries
-from runs import drafts, evidence, trees
+from runs import drafts, evidence, stateless, trees
 from runs.agents import Agent
 from runs.calls import CallPool
 from runs.claims import TAKES_TURNS, Claim, Lost, claim, next_in_flight
@@ -79,8 +79,12 @@ class Worker:
     def advance(self, run_id: UUID, release_id: str) -> Park | None:
         """Drive one slice of the run, or of a more urgent one of its release: then this one is sent again.
 
-        Returns how it was let go; None if it could not be claimed, or was lost.
+        Returns how it was let go; None if it could not be claimed, or was lost, or has no journal.
         """
+        agent = self.agents.get(release_id)
+        stops = self.draining or self.session.ended
+        if agent is not None and agent.durability == "stateless" and not stops and stateless.drive(self, run_id, agent):
+            return None
         taken = self._take(run_id, release_id, look_urgent=True)
         if isinstance(taken, UUID):
             urgent = self._take(taken, release_id, look_urgent=False)

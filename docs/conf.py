@@ -22,7 +22,7 @@ suppress_warnings = ["toc.not_included"]  # CHAPTERS is the table of contents; a
 
 CHAPTERS = [
     ("Begin", ["README", "docs/index", "docs/concepts"]),
-    ("Write agents", ["docs/writing-agents", "docs/waiting", "docs/choosing-an-effect-class", "docs/testing-agents"]),
+    ("Write agents", ["docs/writing-agents", "docs/waiting", "docs/limits", "docs/choosing-an-effect-class", "docs/testing-agents"]),
     ("Run them", ["docs/operating", "docs/deploying", "docs/recovery-drills"]),
     ("Look up", ["docs/commands", "docs/api", "docs/journal-format", "docs/performance", "docs/architecture"]),
     ("Changes", ["CHANGELOG"]),

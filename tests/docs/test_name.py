@@ -19,6 +19,13 @@ from tests.docs.manual import PAGES, blocks
 
 DOCS = ROOT / "docs"
 OURS = ("config", "recovery", "runs", "journal", "demo")
+FOR_WRITERS = (
+    "writing-agents.md",
+    "waiting.md",
+    "limits.md",
+    "choosing-an-effect-class.md",
+    "testing-agents.md",
+)
 INTERNAL = {"prepare", "payments", "demo"}  # run by `up`; `prepare` also by who deploys
 
 
@@ -64,7 +71,7 @@ def test_every_environment_variable_is_explained() -> None:
 
 
 def test_every_word_of_the_sdk_is_explained() -> None:
-    guide = (DOCS / "writing-agents.md").read_text()
+    guide = "".join((DOCS / page).read_text() for page in FOR_WRITERS)
     assert [name for name in (*sdk.__all__, FunctionModel.__name__) if not re.search(rf"\b{name}\b", guide)] == []
     options = table_of("writing-agents.md", "Tools")
     assert unnamed(tool.__kwdefaults__ or (), options) == []

@@ -44,7 +44,7 @@ class StartBody(Given):
     request_key: Name | None = Field(None, description="The same key, agent and content give the same run again.")
     release: Name | None = None
     labels: dict[Name, Annotated[str, AfterValidator(_storable), Field(max_length=200)]] = Field({}, max_length=50)
-    deadline: Time | Annotated[float, Field(gt=0)] | None = Field(
+    deadline: Time | Annotated[float, Field(gt=0, strict=True)] | None = Field(
         None, description="Seconds from now, or a time with its zone, at which it is cancelled if it has not ended."
     )
     priority: int = Field(0, ge=0, le=9, description="A higher one is claimed sooner.")

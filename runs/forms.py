@@ -2,15 +2,66 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 from django import forms
 
 from runs.models import Status
 
 REASON = {"required": "Write a reason. It is kept in the journal with your name."}
+LONGEST = 100_000
+NO_JSON = "This is not JSON: {}. Texts stand in double quotes."
 
 
 class ReasonForm(forms.Form):
-    reason = forms.CharField(max_length=2000, strip=True, error_messages=REASON)
+    reason = forms.CharField(max_length=2000, error_messages=REASON, widget=forms.Textarea)
+
+
+class NoteForm(forms.Form):
+    text = forms.CharField(
+        label="Note", max_length=10_000, widget=forms.Textarea, error_messages={"required": "Write the note."}
+    )
+
+
+class JsonField(forms.CharField):
+    """JSON as people write it; nothing is null. NaN and the like are refused: they are no JSON."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(max_length=LONGEST, widget=forms.Textarea(attrs={"spellcheck": "false"}), **given)
+
+    def clean(self, value: Any) -> Any:
+        text = super().clean(value)
+        try:
+            return json.loads(text, parse_constant=refuse_constant) if text else None
+        except (ValueError, RecursionError) as error:
+            raise forms.ValidationError(NO_JSON.format(error)) from error
+
+
+def refuse_constant(word: str) -> None:
+    raise ValueError(f"{word} is no JSON number")
+
+
+class SignalForm(forms.Form):
+    name = forms.CharField(
+        label="Name",
+        max_length=200,
+        strip=False,
+        error_messages={"required": "Name the signal that the run waits for."},
+    )
+    payload = JsonField(label="Payload", required=False, help_text="JSON. Left empty it is null.")
+    signal_id = forms.CharField(
+        label="Id", max_length=200, required=False, empty_value=None,
+        help_text="Optional. The same id again changes nothing, so a repeated click is safe.",
+    )  # fmt: skip
+
+
+class GateForm(ReasonForm):
+    scope = forms.CharField(
+        label="Scope", max_length=200, help_text="all, agent:X, release:X@V, worker:W, region:R or tool:T",
+        error_messages={"required": "Name what is to be stopped."},
+    )  # fmt: skip
+    field_order = ("scope", "reason")
 
 
 class ApprovalForm(forms.Form):
@@ -32,5 +83,13 @@ class RunFilter(forms.Form):
 
     status = forms.MultipleChoiceField(choices=Status.choices, required=False)
     agent = forms.CharField(max_length=200, required=False)
+    label = forms.CharField(max_length=200, required=False)
+    parent = forms.CharField(max_length=60, required=False)
     q = forms.CharField(max_length=200, required=False)
     after = forms.CharField(max_length=200, required=False)
+
+    def clean_label(self) -> str:
+        label = str(self.cleaned_data["label"])
+        if label and ":" not in label:
+            raise forms.ValidationError("A label is written name:value.")
+        return label

@@ -19,7 +19,7 @@ from journal.read import read_entry
 from journal.verify import VerifiedMark, verify_from_mark
 from runs import values
 from runs.models import Run
-from runs.slots import Slot
+from runs.slots import Signal, Slot
 from runs.state import RunState
 
 PREVIEW = 2_000  # bytes
@@ -42,6 +42,7 @@ class EntryPage:
 
     entry: Entry
     slot: Slot | None
+    signal: Signal | None
     body: list[values.Node]
     pointers: list[PointerView]
     digest: str
@@ -66,6 +67,7 @@ def entry_page(run: Run, state: RunState, seq: int) -> EntryPage | None:
     return EntryPage(
         entry,
         state.slots.get(entry.step) if entry.step is not None else None,
+        next((signal for signal in state.signals if signal.seq == entry.seq), None),
         values.nodes(entry.body),
         [view(path, pointer) for path, pointer in pointers_in(entry.body)],
         digest.hex(),

@@ -115,16 +115,24 @@ class RunPicture:
     def draw(self) -> str:
         run = Run.objects.select_related("release", "session").get(pk=self.reading.state.run_id)
         page = self.reading.refresh().page(run)
-        tells = (page.last_seq, run.status, run.since, run.reason, run.epoch, page.lease.live, page.lease.silent)
+        lease, around = page.lease, (page.family, page.line.around)
+        tells = (page.last_seq, run.status, run.since, run.reason, run.epoch, lease.live, lease.silent, around)
         if tells == self.told:
             return ""
-        redraws = self.follows and (page.last_seq != self.seen or bool(self.told))
+        redraws = self.follows and not page.stateless and (page.last_seq != self.seen or bool(self.told))
         self.told, self.seen = tells, page.last_seq
         return event(self.partials(page, redraws), page.last_seq)
 
     def partials(self, page: RunPage, redraws: bool) -> Mapping[str, str]:
-        context = {"page": page, "run": page.run, "short": short_id(page.run.id), "controls": controls_of(page.run)}
-        names = {"#run-head": "_head", "#questions": "_questions"} | ({"#timeline": "_timeline"} if redraws else {})
+        context = {
+            "page": page,
+            "run": page.run,
+            "short": short_id(page.run.id),
+            "controls": controls_of(page.run, page.state),
+        }
+        names = {"#run-head": "_head", "#questions": "_questions", "#tree": "_tree"} | (
+            {"#timeline": "_timeline"} if redraws else {}
+        )
         return {target: render_to_string(f"runs/{name}.html", context, self.request) for target, name in names.items()}
 
 

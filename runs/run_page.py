@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -13,15 +13,28 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
+from journal.encoding import decode
 from journal.entries import Entry, Kind
 from journal.read import read_entries
+from runs.answers import is_stateless
+from runs.answers import released_by as step_released_by
+from runs.family import Family, children_named, family_of
+from runs.limits import ordinal
 from runs.models import ENDED, Run, Status, WorkerSession
 from runs.slots import Slot
 from runs.state import RunState
-from runs.timeline import Holder, Timeline, timeline
+from runs.timeline import Around, Holder, Timeline, timeline
 
 WINDOW = 200  # entries drawn at once
 QUIET = timedelta(seconds=1)
+
+MOST_SAID = 3
+STANDS = """
+SELECT p.step, p.scope, p.at_once, p.not_before, p.granted_at IS NULL,
+       (SELECT count(*) FROM runs_permit o WHERE o.scope = p.scope AND o.key = p.key AND o.granted_at IS NULL
+           AND (-o.priority, o.asked_at, o.run_id, o.step) <= (-p.priority, p.asked_at, p.run_id, p.step))
+  FROM runs_permit p WHERE p.run_id = %s AND (p.granted_at IS NULL OR p.not_before IS NOT NULL)
+"""
 
 RELEASED_BY = {
     Status.QUEUED: "The next free worker takes it.",
@@ -63,6 +76,7 @@ class RunPage:
     last_seq: int
     first_seq: int
     now: datetime
+    family: Family
 
     @property
     def earlier(self) -> int | None:
@@ -78,14 +92,31 @@ class RunPage:
         return self.run.status in ENDED
 
     @property
+    def stateless(self) -> bool:
+        return is_stateless(self.run)
+
+    @property
     def released_by(self) -> str:
-        return RELEASED_BY.get(Status(self.run.status), "")
+        return released_by(self.run, self.state)
+
+    @property
+    def gate(self) -> str:
+        """The scope of the gate that holds it, if one does."""
+        why = self.run.reason
+        return why.removeprefix("gate ").partition(": ")[0] if self.run.status == "held" and why[:5] == "gate " else ""
 
     @property
     def open_questions(self) -> list[Slot]:
-        """Intents that wait for a person: to be approved, or in doubt while no live worker is on them."""
+        """What waits for a person: intents to be approved, or in doubt while no live worker is on them; questions."""
         waiting = ("awaiting_approval",) if self.lease.live else ("awaiting_approval", "in_doubt")
-        return [slot for slot in self.state.unsettled() if slot.state in waiting] if not self.ended else []
+        unsettled = self.state.unsettled() if not self.ended else []
+        return [slot for slot in unsettled if slot.state in waiting or slot.kind == "ask"]
+
+    @property
+    def awaited(self) -> str:
+        """The name of the first signal that a step waits for."""
+        open_ones = self.state.unsettled() if not self.ended else []
+        return next((slot.signal for slot in open_ones if slot.kind == "signal"), "")
 
     @property
     def outcome(self) -> tuple[str, Any] | None:
@@ -95,6 +126,28 @@ class RunPage:
             if done
             else None
         )
+
+
+def stateless_state(run: Run) -> RunState:
+    """What its row tells, as a journal would: a stateless run has none."""
+    state = RunState(run.id)
+    state.agent, state.labels = run.agent, run.labels
+    state.input = decode(bytes(run.input or b"null"))
+    state.done = decode(bytes(run.ending)) if run.ending is not None else None
+    return state
+
+
+def released_by(run: Run, state: RunState) -> str:
+    """One or a few sentences; a run that waits says what of, step by step."""
+    waits = list(dict.fromkeys(step_released_by(slot, None) for slot in state.unsettled() if slot.kind != "call"))
+    if run.status == Status.WAITING and waits:
+        more = f" And {len(waits) - MOST_SAID} more." if len(waits) > MOST_SAID else ""
+        return " ".join(waits[:MOST_SAID]) + more
+    if run.status == Status.HELD and state.braked is not None:
+        return "An operator resumes it, which gives its budget once more."
+    if run.status == Status.HELD and run.reason.startswith("gate "):
+        return "It goes on by itself when the gate is lifted."
+    return RELEASED_BY.get(Status(run.status), "")
 
 
 def lease_of(run: Run, now: datetime) -> Lease:
@@ -122,9 +175,41 @@ class Reading:
         """The newest window, the one after `after`, or the one that holds `seq`."""
         now = timezone.now()
         lease = lease_of(run, now)
+        if is_stateless(run):
+            self.state = stateless_state(run)
         shown = window(self.entries, after=after, seq=seq)
-        line = timeline(shown, self.state, now=now, held=lease.live, holders=holders_in(shown))
-        return RunPage(run, self.state, lease, line, self.state.seq, shown[0].seq if shown else 1, now)
+        line = timeline(
+            shown, self.state, now=now, held=lease.live, holders=holders_in(shown), around=self.around(shown)
+        )
+        first = shown[0].seq if shown else 1
+        return RunPage(run, self.state, lease, line, self.state.seq, first, now, self.family(run))
+
+    def around(self, shown: Sequence[Entry]) -> Around:
+        """What rows of other runs and of permits say of these entries' steps."""
+        steps = {entry.step for entry in shown if entry.kind == Kind.CHILD}
+        slots = [slot for step in steps if step is not None and (slot := self.state.slots.get(step)) is not None]
+        limited = any(slot.gate == "limit" for slot in self.state.unsettled())
+        places = places_in_line(self.state.run_id) if limited else {}
+        return Around(children_named([slot.child for slot in slots if slot.child]), places)
+
+    def family(self, run: Run) -> Family:
+        has_children = any(slot.kind == "child" for slot in self.state.slots.values())
+        return family_of(run.id, has_parent=run.parent_id is not None, has_children=has_children)
+
+
+def places_in_line(run_id: UUID) -> dict[int, str]:
+    """By step: where it stands in its limit's line now, or when its rate lets it go."""
+    with connection.cursor() as cursor:
+        cursor.execute(STANDS, [run_id])
+        rows = cursor.fetchall()
+    return {step: place_text(scope.partition(":")[2], *rest) for step, scope, *rest in rows}
+
+
+def place_text(tool: str, at_once: int, not_before: float | None, in_line: bool, place: int) -> str:
+    if in_line:
+        return f"{ordinal(place)} in line: {tool} is limited to {at_once} at once"
+    at = datetime.fromtimestamp(not_before or 0.0, UTC)
+    return f"{tool} is limited in time: not before {at:%H:%M:%S} UTC"
 
 
 def holders_in(entries: Sequence[Entry]) -> dict[str, Holder]:

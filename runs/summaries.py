@@ -49,10 +49,44 @@ def reconcile_text(entry: Entry) -> str:
 
 
 def timer_text(entry: Entry) -> str:
-    if entry.body.get("verb") != "set":
+    body = entry.body
+    if body.get("verb") != "set":
         return "fired"
-    due = entry.body.get("due")
-    return "set" if due is None else f"until {datetime.fromtimestamp(float(due), UTC):%Y-%m-%d %H:%M:%S} UTC"
+    until = "" if body.get("due") is None else f"until {moment(body['due'])}"
+    if "signal" not in body:
+        return until or "set"
+    return f"waits for the signal {line(body['signal'], 80)}" + (f", {until}" if until else "")
+
+
+def moment(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(float(seconds), UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def ask_text(entry: Entry) -> str:
+    return line(entry.body.get("question"))
+
+
+def answer_text(entry: Entry) -> str:
+    return (
+        "nobody answered in time"
+        if entry.body.get("expired")
+        else f"{line(entry.body.get('value'))}, says {entry.actor}"
+    )
+
+
+def signal_text(entry: Entry) -> str:
+    payload = entry.body.get("payload")
+    return (
+        line(entry.body.get("name"), 80) + ("" if payload is None else f": {line(payload)}") + f", from {entry.actor}"
+    )
+
+
+def child_text(entry: Entry) -> str:
+    body = entry.body
+    if body.get("verb") == "spawned":
+        return f"{line(body.get('agent'), 80)}({line(body.get('input'), 80)})"
+    said = body.get("error") if body.get("error") is not None else body.get("result")
+    return f"{body.get('outcome', '')}. {line(said)}"
 
 
 def control_text(entry: Entry) -> str:
@@ -74,7 +108,11 @@ SUMMARIES: dict[str, Callable[[Entry], str]] = {
     Kind.ERROR: lambda e: line(e.body.get("error")),
     Kind.APPROVAL: approval_text,
     Kind.RECONCILE: reconcile_text,
+    Kind.ASK: ask_text,
+    Kind.ANSWER: answer_text,
     Kind.TIMER: timer_text,
+    Kind.SIGNAL: signal_text,
+    Kind.CHILD: child_text,
     Kind.CONTROL: control_text,
     Kind.NOTE: lambda e: line(e.body.get("text", e.body)),
     Kind.DONE: done_text,

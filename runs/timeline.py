@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from uuid import UUID
 
 from journal.entries import Entry, Kind
-from runs.slots import Slot
+from runs.slots import Signal, Slot
 from runs.state import MODEL_ACTOR, RunState
 from runs.summaries import summary
 
@@ -42,11 +43,48 @@ class Row:
     bar: Bar | None = None
 
     outcome: str = ""  # of an intent; when it changes, an inspector that shows the intent is drawn anew
+    slot: Slot | None = None
+    signal: Signal | None = None  # of a SIGNAL: with the step that took it
+    child: Kin | None = None  # of a CHILD that was spawned
+    place: str = ""  # of a call that waits for a permit
 
     @property
     def seconds(self) -> float | None:
         end = self.until or self.entry.recorded_at
         return None if self.look == "pt" else (end - self.began).total_seconds()
+
+    @property
+    def opens(self) -> bool:
+        """Whether its step began here."""
+        return self.slot is not None and self.slot.seq == self.entry.seq
+
+    @property
+    def cells(self) -> list[str]:
+        """The partial for what stands below the line, by the kind's file name."""
+        return [f"runs/row/{self.entry.kind}.html", "runs/row/other.html"]
+
+
+@dataclass(frozen=True, slots=True)
+class Kin:
+    """Another run of the tree, as its row tells it."""
+
+    id: UUID
+    agent: str
+    status: str
+    reason: str
+    depth: int = 0
+    step: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What no journal of this run says: its children's state by id, and places in line by step."""
+
+    children: Mapping[UUID, Kin] = field(default_factory=dict)
+    places: Mapping[int, str] = field(default_factory=dict)
+
+
+ALONE = Around()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +118,7 @@ class Group:
     number: int | None
     title: str
     rows: list[Row] = field(default_factory=list)
+    beside: str = ""  # what the step is among those that were decided with it
 
     @property
     def pending(self) -> bool:
@@ -111,13 +150,28 @@ class Axis:
 class Timeline:
     groups: list[Group]
     axis: Axis
+    around: Around
 
 
 def timeline(
-    entries: Sequence[Entry], state: RunState, *, now: datetime, held: bool, holders: Mapping[str, Holder]
+    entries: Sequence[Entry],
+    state: RunState,
+    *,
+    now: datetime,
+    held: bool,
+    holders: Mapping[str, Holder],
+    around: Around = ALONE,
 ) -> Timeline:
     """`held`: a live session drives the run, so an open call is under way and not in doubt. `holders` by session id."""
+    signals = {signal.seq: signal for signal in state.signals}
     rows = [row_of(entry, state, now, held) for entry in entries]
+    for row in rows:
+        row.signal = signals.get(row.entry.seq)
+        if row.signal is not None and (waited := waiter(row.signal, state)) is not None:
+            row.look, row.began = "timer", waited.at
+        if row.slot is not None and row.opens:
+            row.place = around.places.get(row.slot.step, "")
+            row.child = around.children.get(row.slot.child) if row.slot.kind == "child" and row.slot.child else None
     for row, previous in zip(rows[1:], entries, strict=False):
         row.gap = gap_between(previous, row.entry, holders)
     running = any(row.until for row in rows)
@@ -126,23 +180,24 @@ def timeline(
         row.bar = axis.bar(row.look, row.began, row.until or row.entry.recorded_at)
         if row.gap is not None:
             row.gap.bar = axis.bar("gap", row.gap.began, row.gap.ended)
-    return Timeline(grouped(rows, state), axis)
+    return Timeline(grouped(rows, state), axis, around)
 
 
 # -- steps ------------------------------------------------------------------------------------------------------------
 
 
 def grouped(rows: Sequence[Row], state: RunState) -> list[Group]:
-    """Rows in their steps. A decision stands with the first step it made, a person's word with the step under way."""
+    """Rows in their steps. A decision stands with the first step it made, a signal with the step that waited for it, a
+    person's word with the step under way."""
     groups: list[Group] = []
     steps: dict[int, Group] = {}
     lead: list[Row] = []
     for row in rows:
-        step, kind = row.entry.step, row.entry.kind
+        step, kind = step_of(row, state), row.entry.kind
         if step is not None:
             if step not in steps:
                 slot = state.slots.get(step)
-                steps[step] = Group(step, slot.tool if slot else "", lead)
+                steps[step] = Group(step, slot.tool if slot else "", lead, beside_of(slot) if slot else "")
                 groups.append(steps[step])
                 lead = []
             steps[step].rows.append(row)
@@ -158,6 +213,30 @@ def grouped(rows: Sequence[Row], state: RunState) -> list[Group]:
     return [*groups, Group(None, "Next", lead)] if lead else groups
 
 
+def step_of(row: Row, state: RunState) -> int | None:
+    """A signal belongs to the step that was waiting when it came."""
+    waited = waiter(row.signal, state) if row.signal is not None else None
+    return row.entry.step if waited is None else waited.step
+
+
+def waiter(signal: Signal, state: RunState) -> Slot | None:
+    """The step that was waiting when the signal came, and took it."""
+    slot = state.slots.get(signal.step) if signal.step is not None else None
+    return slot if slot is not None and slot.seq < signal.seq else None
+
+
+def beside_of(slot: Slot) -> str:
+    made = slot.decided
+    if made is None or len(made.steps) < 2:
+        return ""
+    place = f"{made.steps.index(slot.step) + 1} of {len(made.steps)}"
+    if made.join != "first":
+        return f"{place}, side by side"
+    return f"{place}, {OF_FIRST.get(slot.outcome or '', slot.outcome or 'the first ends it')}"
+
+
+OF_FIRST = {"succeeded": "came first", "cancelled": "withdrawn"}
+
 # -- rows -------------------------------------------------------------------------------------------------------------
 
 
@@ -165,9 +244,11 @@ def row_of(entry: Entry, state: RunState, now: datetime, held: bool) -> Row:
     slot = state.slots.get(entry.step) if entry.step is not None else None
     text = summary(entry)
     look, began = (moment if entry.is_beyond else LOOKS.get(entry.kind, moment))(entry, slot, state)
-    row = Row(entry, text, began, look)
+    row = Row(entry, text, began, look, slot=slot)
     if slot is not None and entry.seq == slot.seq:
         row.outcome = slot.outcome or slot.state
+        if slot.kind in WAITS and not slot.settled and state.done is None:
+            row.until, row.look = now, WAITS[slot.kind]
     if slot is not None and slot.in_doubt and state.done is None and entry.seq == slot.attempts[-1].seq:
         row.until, row.look = now, "open" if held else "pending"
         row.flag = "" if held else "no result"
@@ -202,13 +283,17 @@ def approval_look(entry: Entry, slot: Slot | None, state: RunState) -> tuple[str
     return ("pt", entry.recorded_at) if asked or slot is None else ("ask", slot.at)
 
 
-def timer_look(entry: Entry, slot: Slot | None, state: RunState) -> tuple[str, datetime]:
-    return ("pt", entry.recorded_at) if slot is None or entry.seq == slot.seq else ("timer", slot.at)
+def wait_look(entry: Entry, slot: Slot | None, state: RunState) -> tuple[str, datetime]:
+    """What ends a wait took from its beginning."""
+    opens = slot is None or entry.seq == slot.seq
+    return ("pt", entry.recorded_at) if opens or slot is None else (WAITS.get(slot.kind, "pt"), slot.at)
 
 
 def reconcile_look(entry: Entry, slot: Slot | None, state: RunState) -> tuple[str, datetime]:
     return "recon", entry.recorded_at
 
+
+WAITS = {"sleep": "timer", "signal": "timer", "ask": "ask", "child": "child"}  # a kind of wait, and how it is drawn
 
 Look = Callable[[Entry, Slot | None, RunState], tuple[str, datetime]]
 LOOKS: dict[str, Look] = {
@@ -216,7 +301,10 @@ LOOKS: dict[str, Look] = {
     Kind.OBS: result_look,
     Kind.ERROR: result_look,
     Kind.APPROVAL: approval_look,
-    Kind.TIMER: timer_look,
+    Kind.TIMER: wait_look,
+    Kind.ASK: wait_look,
+    Kind.ANSWER: wait_look,
+    Kind.CHILD: wait_look,
     Kind.RECONCILE: reconcile_look,
 }
 

@@ -10,21 +10,24 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
-from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from journal.payloads import payload_store
 from runs.access import APPROVE, CONTROL, VIEW
-from runs.commands import decide_approval
+from runs.answering import AnswerForm
+from runs.commands import answer_ask, decide_approval
 from runs.controls import CONTROLS, controls_of
-from runs.forms import ApprovalForm, ReasonForm, RunFilter
+from runs.errors import AnswerInvalid, AskNotFound
+from runs.family import open_below
+from runs.forms import ApprovalForm, RunFilter
 from runs.inspector import entry_page, payload_answer
 from runs.killing import kill_worker
-from runs.models import Run, Status, WorkerSession
-from runs.queries import find_run, list_runs
+from runs.models import Run, Status
+from runs.queries import find_run, list_runs, state_of
 from runs.run_page import Reading, RunPage, default_seq
 from runs.short_ids import short_id
 from runs.signed_in import signed_in
+from runs.slots import Slot
 
 GET_OR_POST = ["GET", "POST"]
 
@@ -40,18 +43,39 @@ def home(request: HttpRequest) -> HttpResponseBase:
 def list_page(request: HttpRequest) -> HttpResponseBase:
     wanted, asked = run_filter(request)
     runs, cursor = list_runs(**wanted)
-    context = {"section": "runs", "runs": runs, "cursor": cursor, "asked": asked, "facets": facets(wanted["status"])}
+    context: dict[str, Any] = {
+        "section": "runs",
+        "runs": runs,
+        "cursor": cursor,
+        "asked": asked,
+        "facets": facets(wanted["status"]),
+    }
+    context["parent"] = find_run(asked["parent"]) if asked["parent"] else None
     context["rows"] = ",".join(run.id.hex for run in runs)
     return render(request, "runs/list.html", context)
 
 
 def run_filter(request: HttpRequest) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The arguments of `list_runs` that the address asks for, and the same as the form shows them."""
+    """The arguments of `list_runs` that the address asks for, and the same as the form shows them.
+
+    `q=label:key:value` is a label too, `q=parent:r-…` a parent. Raises RunNotFound for a parent that is none.
+    """
     form = RunFilter(request.GET)
     form.is_valid()
-    asked = form.cleaned_data
-    wanted = {name: asked.get(given) or None for name, given in (("agent", "agent"), ("text", "q"), ("after", "after"))}
-    return {"status": asked.get("status", [])} | wanted, asked
+    asked = {name: form.cleaned_data.get(name, "") for name in form.fields} | {"faults": form.errors}
+    for word in ("label", "parent"):
+        if asked["q"].startswith(f"{word}:"):
+            asked |= {word: asked["q"].removeprefix(f"{word}:"), "q": ""}
+    name, colon, value = asked["label"].partition(":")
+    wanted = {
+        "status": asked["status"] or [],
+        "agent": asked["agent"] or None,
+        "text": asked["q"] or None,
+        "after": asked["after"] or None,
+        "labels": {name: value} if colon and "\0" not in asked["label"] else None,
+        "parent": find_run(asked["parent"]).id if asked["parent"] else None,
+    }
+    return wanted, asked
 
 
 def facets(chosen: list[str]) -> list[dict[str, Any]]:
@@ -85,9 +109,9 @@ def run_context(page: RunPage, seq: int | None) -> dict[str, Any]:
         "page": page,
         "run": page.run,
         "short": short_id(page.run.id),
-        "controls": controls_of(page.run),
+        "controls": controls_of(page.run, page.state),
         "chosen": chosen,
-        "entry": entry_page(page.run, page.state, chosen),
+        "entry": None if page.stateless else entry_page(page.run, page.state, chosen),
     }
 
 
@@ -115,13 +139,39 @@ def payload(request: HttpRequest, ref: str, seq: int, sha256: str) -> HttpRespon
 @signed_in(CONTROL)
 def control(request: HttpRequest, ref: str, verb: str) -> HttpResponseBase:
     run, act = find_run(ref), CONTROLS[verb]
-    form = ReasonForm(request.POST or None)
+    form = act.form(request.POST or None, initial=request.GET.dict())
     if request.method == "POST" and form.is_valid():
         act.command(run_id=run.id, actor=request.user.get_username(), **form.cleaned_data)
         messages.success(request, f"{act.button}: written to the journal with your name.")
         return redirect("runs:run", ref=ref)
     context = {"section": "runs", "run": run, "short": short_id(run.id), "act": act, "form": form}
+    context["below"] = open_below(run.id) if verb == "cancel" else 0
     return render(request, "runs/control.html", context, status=422 if request.method == "POST" else 200)
+
+
+@require_http_methods(GET_OR_POST)
+@signed_in(CONTROL)
+def answer(request: HttpRequest, ref: str, seq: int) -> HttpResponseBase:
+    run = find_run(ref)
+    slot = ask_at(run, seq)
+    form = AnswerForm(slot, request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            answer_ask(run_id=run.id, seq=seq, value=form.value, actor=request.user.get_username())
+        except AnswerInvalid as wrong:
+            form.add_error("value", str(wrong))
+        else:
+            messages.success(request, "Your answer was written to the journal with your name.")
+            return redirect("runs:run", ref=ref)
+    context = {"section": "runs", "run": run, "short": short_id(run.id), "slot": slot, "form": form}
+    return render(request, "runs/answer.html", context, status=422 if request.method == "POST" else 200)
+
+
+def ask_at(run: Run, seq: int) -> Slot:
+    for slot in state_of(run.id).slots.values():
+        if slot.seq == seq and slot.kind == "ask":
+            return slot
+    raise AskNotFound(f"(seq {seq})")
 
 
 @require_http_methods(GET_OR_POST)
@@ -160,16 +210,6 @@ def kill(request: HttpRequest, ref: str) -> HttpResponseBase:
     name = kill_worker(run=run)
     messages.warning(request, f"{name} was killed (SIGKILL). Another worker takes over under a new epoch.")
     return redirect("runs:run", ref=ref)
-
-
-@require_GET
-@signed_in(VIEW)
-def workers(request: HttpRequest) -> HttpResponseBase:
-    recent = timezone.now() - timezone.timedelta(hours=1)  # type: ignore[attr-defined]
-    sessions = (
-        WorkerSession.objects.exclude(ended_at__lt=recent).annotate(held=Count("run")).order_by("ended_at", "name")
-    )
-    return render(request, "runs/workers.html", {"section": "workers", "sessions": sessions, "now": timezone.now()})
 
 
 HEADINGS = {404: "Not found", 410: "Too late: it has expired"}

@@ -7,15 +7,18 @@ from typing import Any
 from uuid import UUID
 
 from django import template
+from django.forms import BoundField
 from django.templatetags.static import static
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from journal.entries import Kind
 from runs import values
-from runs.models import Status
+from runs.models import Run, Status
 from runs.short_ids import short_id
+from runs.slots import Slot
 
 register = template.Library()
 
@@ -67,6 +70,63 @@ def effect_tag(effect: str) -> SafeString:
 @register.simple_tag
 def kind_icon(kind: str) -> SafeString:
     return icon(f"k-{kind if kind in Kind.__members__ else 'NOTE'}")
+
+
+@register.simple_tag
+def run_link(run_id: UUID | str) -> SafeString | str:
+    """The short id, leading to the run; what is no id stays text."""
+    try:
+        name = short_id(UUID(str(run_id)))
+    except ValueError:
+        return values.readable(str(run_id))
+    return format_html('<a class="id" href="{}">{}</a>', reverse("runs:run", args=[name]), name)
+
+
+@register.filter
+def widget_template(field: BoundField) -> str:
+    """The partial of a form's field, named after its widget."""
+    return f"_field/{type(field.field.widget).__name__.lower()}.html"
+
+
+@register.filter
+def question_template(slot: Slot) -> str:
+    """The partial of what a person is asked: whether it happened, whether it may be sent, or the agent's question."""
+    return f"runs/question/{'ask' if slot.kind == 'ask' else slot.state}.html"
+
+
+@register.filter
+def schema_word(schema: Any) -> str:
+    """What kind of answer a JSON schema asks for, in a word or two."""
+    named = schema.get("title") or schema.get("type") if isinstance(schema, dict) else None
+    return values.line(named or "as its schema says")
+
+
+@register.filter
+def why(run: Run) -> str:
+    """Why it does not move; a queued run that nobody said anything of waits for a worker."""
+    return values.readable(run.reason or ("waits for a free worker" if run.status == Status.QUEUED else ""))
+
+
+@register.filter
+def oneline(value: Any) -> str:
+    return values.line(value)
+
+
+@register.filter
+def at_most(number: int, most: int) -> int:
+    return min(number, most)
+
+
+@register.filter
+def posix(seconds: float | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(float(seconds), UTC)
+
+
+@register.filter
+def until(seconds: float | datetime) -> str:
+    """How long to then (a datetime, or POSIX seconds); nothing is left of what has passed."""
+    at = seconds if isinstance(seconds, datetime) else datetime.fromtimestamp(float(seconds), UTC)
+    return duration((at - timezone.now()).total_seconds())
 
 
 @register.filter

@@ -49,7 +49,10 @@ def test_only_verbs_that_apply_are_offered(olga: Client) -> None:
         Status.DONE: set(),
     }
     for status, verbs in offered.items():
-        story = Story().now_is(status, ended_at="2026-11-17T14:02:11Z" if status == Status.DONE else None)
+        story = Story()
+        if status == Status.HELD:
+            story.write(Kind.CONTROL, {"verb": "hold", "reason": "before"})
+        story.now_is(status, ended_at="2026-11-17T14:02:11Z" if status == Status.DONE else None)
         page = olga.get(story.url).content.decode()
         assert {v for v in ("hold", "cancel", "resume", "release") if f'{story.url}/{v}"' in page} == verbs
 

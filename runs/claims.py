@@ -8,7 +8,7 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from runs.gates import OpenGates
+from runs.open_gates import OpenGates
 
 CLAIM = """
 SELECT verdict, urgent, gates, heard_at, epoch, last_seq, taken_from, crashes, extract(epoch FROM taken_over_at)::float8

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import timedelta
 
 from django.db import IntegrityError, transaction
@@ -18,21 +16,6 @@ from runs.projections import plain_text
 SCOPE = re.compile(r"all|agent:[^@,:\s]+|release:[^@,:\s]+@[^@,:\s]+|(worker|region|tool):[^\s\x00]+")
 LONGEST_SCOPE = 200
 UNSEEN = 1.0  # seconds: a gate is not seen before its commit, which comes after its time
-
-
-@dataclass(frozen=True, slots=True)
-class OpenGates:
-    """Reasons by scope. `heard_at`: what was committed before it is among them (POSIX seconds, database's clock)."""
-
-    reasons: Mapping[str, str] = field(default_factory=dict)
-    heard_at: float = 0.0
-
-    def over(self, *scopes: str) -> str | None:
-        """The first of these scopes that has a gate, with its reason: `gate tool:refund: look first`."""
-        if not self.reasons:
-            return None
-        scope = next((scope for scope in scopes if scope in self.reasons), None)
-        return None if scope is None else f"gate {scope}: {self.reasons[scope]}"
 
 
 def place_gate(*, scope: str, reason: str, actor: str) -> Gate:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
@@ -18,6 +17,7 @@ from runs.claims import Claim
 from runs.engine import Slice
 from runs.memory import Memory, MemorySession
 from runs.moves import Move, Spawn
+from runs.open_gates import OpenGates
 from runs.projections import Park
 from runs.slots import Slot
 from runs.trees import Newborn
@@ -66,15 +66,6 @@ class MemoryStore:
         return body
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryGates:
-    reasons: Mapping[str, str]
-
-    def over(self, *scopes: str) -> str | None:
-        scope = next((scope for scope in scopes if scope in self.reasons), None)
-        return None if scope is None else f"gate {scope}: {self.reasons[scope]}"
-
-
 class MemoryWorker:
     """A worker on a `Memory`: all that the engine asks of a `runs.worker.Worker`, answered at once."""
 
@@ -86,7 +77,7 @@ class MemoryWorker:
         self.driving: dict[UUID, Slice] = {}
         self.draining = False
         self.permits = memory.permits
-        self.gates = MemoryGates(memory.gates)
+        self.gates = OpenGates(memory.gates)
 
     def die(self) -> None:
         """As if its process had died and the supervisor had seen it."""

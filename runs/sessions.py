@@ -14,7 +14,7 @@ import psycopg
 from psycopg.types.json import Jsonb
 from psycopg_pool import ConnectionPool
 
-from runs.gates import OpenGates
+from runs.open_gates import OpenGates
 from runs.totals import Totals
 
 REGISTER = """

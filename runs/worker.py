@@ -26,8 +26,8 @@ from runs.agents import Agent
 from runs.calls import CallPool
 from runs.claims import TAKES_TURNS, Claim, Lost, claim, next_in_flight
 from runs.engine import STEERED, Slice
-from runs.gates import OpenGates
 from runs.moves import Move, Spawn
+from runs.open_gates import OpenGates
 from runs.outcomes import describe
 from runs.permits import DatabasePermits, Permits
 from runs.projections import Park, RunsProjection, let_go

@@ -1,0 +1,21 @@
+"""The gates in force, as a worker last heard of them. Pure: who runs agents in memory has them too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class OpenGates:
+    """Reasons by scope. `heard_at`: what was committed before it is among them (POSIX seconds, database's clock)."""
+
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    heard_at: float = 0.0
+
+    def over(self, *scopes: str) -> str | None:
+        """The first of these scopes that has a gate, with its reason: `gate tool:refund: look first`."""
+        if not self.reasons:
+            return None
+        scope = next((scope for scope in scopes if scope in self.reasons), None)
+        return None if scope is None else f"gate {scope}: {self.reasons[scope]}"

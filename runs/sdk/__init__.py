@@ -1,13 +1,18 @@
 """What the developers of agents import."""
 
+from typing import TYPE_CHECKING, Any
+
 from runs.agents import Agent, flow
 from runs.brakes import Budget
 from runs.limits import Limit, Rate
 from runs.moves import Ask, Call, Fail, Finish, First, Sleep, Spawn, WaitFor, Won
+from runs.once import KeyReused, once
 from runs.outcomes import Absent, CallFailed, Found, PermanentError, TransientError, Undecided, UnknownOutcome
 from runs.run_view import RunView
-from runs.starting import start
 from runs.tools import Retry, Tool, ToolContext, tool
+
+if TYPE_CHECKING:
+    from runs.starting import start
 
 __all__ = [
     "Absent",
@@ -20,6 +25,7 @@ __all__ = [
     "Finish",
     "First",
     "Found",
+    "KeyReused",
     "Limit",
     "PermanentError",
     "Rate",
@@ -35,6 +41,16 @@ __all__ = [
     "WaitFor",
     "Won",
     "flow",
+    "once",
     "start",
     "tool",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`start` alone needs Django's models: without them an agent can still be imported, and tested in memory."""
+    if name == "start":
+        from runs.starting import start
+
+        return start
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,111 @@
+"""manage.py check: each finding names the thing, the place and the fix."""
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from runs.contracts import Finding, findings, is_overkill
+from runs.registry import agents
+from tests.rig.crew import Crew, start
+from tests.rig.ledger import Ledger
+from tests.runs import classifiers, dubious
+from tests.testing import agents as sound
+
+
+def of(agent: Any, grace: float | None = None) -> dict[str, Finding]:
+    return {finding.id: finding for finding in findings(agent, grace)}
+
+
+def test_a_parameter_without_a_type_is_named() -> None:
+    found = of(dubious.impure)["W030"]
+    assert found.says == "tool untyped: its parameter 'order' has no type" and "order: str" in found.fix
+    file, _, line = found.place.rpartition(":")
+    assert file.endswith("tests/runs/dubious.py")
+    assert "@tool" in Path(file).read_text().splitlines()[int(line) - 1]
+
+
+def test_a_default_that_cannot_be_journaled_is_named() -> None:
+    assert of(dubious.impure)["W031"].says == "tool forgotten: the default of by cannot be journaled"
+
+
+def test_windows_and_keys_are_compared() -> None:
+    found = of(dubious.impure, grace=20)
+    assert "max_in_flight (100000 s) is longer than key_ttl (86400 s)" in found["W041"].says
+    assert "max_in_flight (30 s) is shorter than its timeout (90 s)" in found["W042"].says
+    assert "raise max_in_flight to 90" in found["W042"].fix
+    assert "longer than a worker's grace (20 s)" in found["W043"].says
+    assert "it is keyed and has no probe" in found["I040"].says
+
+
+def test_impure_decisions_are_found_in_the_code_they_call() -> None:
+    uses = [finding for finding in findings(dubious.impure) if finding.id == "W050"]
+    assert {f.says.split()[3] for f in uses} == {"uuid.uuid4", "random.random", "datetime.now", "time.time"}
+    assert all("dubious.py:" in finding.place for finding in uses)
+    assert any("run.random(label)" in finding.fix for finding in uses)
+    assert "W050" not in of(dubious.pure)
+
+
+def test_a_decision_that_differs_from_itself_is_shown() -> None:
+    found = of(dubious.fickle)["W051"]
+    assert "agent fickle decides differently from the same state" in found.says and "order" in found.says
+
+
+def test_sound_agents_are_left_alone() -> None:
+    assert [f for f in findings(sound.desk) if f.level != "info"] == []
+    assert [f for f in findings(classifiers.classify) if f.level != "info"] == []
+    assert is_overkill(sound.scripted) and not is_overkill(sound.desk) and not is_overkill(classifiers.classify)
+
+
+@pytest.fixture
+def said(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """What `check` says of these modules."""
+
+    def check(*names: str) -> str:
+        settings.HOLDFAST_AGENTS = names
+        agents.cache_clear()
+        out = io.StringIO()
+        call_command("check", stdout=out, stderr=out)
+        return out.getvalue()
+
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield check
+    agents.cache_clear()
+
+
+@pytest.mark.filterwarnings("ignore::pydantic.json_schema.PydanticJsonSchemaWarning")  # it says the same, less clearly
+@pytest.mark.django_db
+def test_the_command_prints_them(said: Any) -> None:
+    told = said("tests.runs.dubious")
+    assert "(holdfast.W042) tool narrow: its window max_in_flight" in told and "HINT: A call could be" in told
+    assert told.count("W042") == 1, "a tool of two agents is spoken of once"
+
+
+@pytest.mark.django_db
+def test_a_stateless_agent_that_acts_is_an_error(said: Any, tmp_path: Path) -> None:
+    (tmp_path / "acting_agents.py").write_text(
+        "from runs.sdk import Agent\nfrom tests.testing.agents import mail\n"
+        "acting = Agent('acting', '1', [mail], decide=print, durability='stateless')\n"
+    )
+    with pytest.raises(CommandError, match=r"E001.*agent acting is stateless, but its tool mail is 'unkeyed'"):
+        said("acting_agents")
+
+
+@pytest.mark.django_db
+def test_a_module_that_cannot_be_imported_is_an_error_with_its_place(said: Any, tmp_path: Path) -> None:
+    (tmp_path / "broken_agents.py").write_text(
+        "from runs.sdk import Agent\nfrom tests.testing.agents import mail\n\n"
+        "twice = Agent('twice', '1', [mail, mail], decide=print)\n"
+    )
+    with pytest.raises(CommandError, match=r"two of its tools have the same name[\s\S]*broken_agents\.py:4"):
+        said("broken_agents")
+
+
+def test_a_journal_that_is_overkill_is_hinted_at_with_what_it_costs(crew: Crew, ledger: Ledger, said: Any) -> None:
+    assert crew.drive(start("read", {})).status == "done"
+    told = said("tests.rig.agents")
+    assert "agent read only reads, and keeps a journal all the same" in told and "commits," in told
+    assert "(measured on 1)" in told and "durability='stateless'" in told

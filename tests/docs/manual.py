@@ -10,8 +10,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
-# Their examples are described and tested beside what they describe.
-WITHOUT_RUNNABLE_BLOCKS = {"api.md", "journal-format.md", "performance.md"}
 
 FENCE = re.compile(r"^((?:<!-- .+ -->\n)*)```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MARK = re.compile(r"<!-- (\w+): (.+?) -->")
@@ -36,8 +34,6 @@ def blocks(language: str) -> list[Block]:
 
 
 def blocks_of(page: Path) -> list[Block]:
-    if page.name in WITHOUT_RUNNABLE_BLOCKS:
-        return []
     text = page.read_text()
     return [
         Block(page, text.count("\n", 0, found.start(2)) + 1, found[2], found[3], dict(MARK.findall(found[1])))

@@ -70,11 +70,11 @@ class Installation:
         return self.nursery.bear(words, self.environment, log, [self.environment["PYTHONPATH"]]), log
 
 
-def start_up(folder: Path, agents: Path, nursery: Nursery) -> Installation:
-    """`HOLDFAST_AGENTS=my_agents make up`, with `--port` and `--data` of its own."""
+def start_up(folder: Path, agents: Path, names: list[str], nursery: Nursery) -> Installation:
+    """`HOLDFAST_AGENTS=… make up`, with `--port` and `--data` of its own; the modules `names` are in `agents`."""
     data, output = folder / "var", folder / "up.out"
     clean = {name: value for name, value in os.environ.items() if name not in UNWANTED}
-    beside = {"PYTHONPATH": str(agents), "HOLDFAST_AGENTS": "my_agents"}
+    beside = {"PYTHONPATH": str(agents), "HOLDFAST_AGENTS": ",".join(names)}
     with open(output, "wb") as out:
         words = ["make", "up", f"ARGS=--port 0 --data {data}"]
         process = subprocess.Popen(words, env=clean | beside, cwd=ROOT, stdout=out, stderr=out, start_new_session=True)

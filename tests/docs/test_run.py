@@ -15,11 +15,13 @@ from config.environment import ROOT, embedded_database
 from config.installation import free_port
 from tests.config.rig import soon
 from tests.docs.manual import Block, blocks
+from tests.docs.modules import module_name, source_of
 from tests.docs.shell import Installation, start_up, stop
 from tests.rig.fleet import nursery as nursery
 
 pytestmark = pytest.mark.slow
 
+WAITING = "waiting.md"
 # Commands that go on until they are stopped, or that are what runs this: who proves them.
 UP = {"make up", "HOLDFAST_AGENTS=my_agents make up"}  # the fixture
 TESTS = {"make test"}
@@ -38,17 +40,27 @@ def started_by(pattern: re.Pattern[str]) -> list[Block]:
 
 @pytest.fixture(scope="module")
 def up(tmp_path_factory: pytest.TempPathFactory, nursery) -> Iterator[Installation]:  # type: ignore[no-untyped-def]
+    """It serves the agents of README.md, and of the pages whose commands start theirs."""
     agents = tmp_path_factory.mktemp("agents")
     [first] = [block for block in blocks("python") if block.marks.get("file") == "my_agents.py"]
     (agents / "my_agents.py").write_text(first.text)
-    running = start_up(tmp_path_factory.mktemp("up"), agents, nursery)
+    (agents / f"{module_name(WAITING)}.py").write_text(source_of(WAITING))
+    running = start_up(tmp_path_factory.mktemp("up"), agents, ["my_agents", module_name(WAITING)], nursery)
     yield running
     stop(running)
 
 
 def test_the_first_agent_does_what_the_readme_says(up: Installation) -> None:
     code, said = up.manage(["start", "notes", "--input", '{"name": "Ada"}', "--wait"])
-    assert code == 0 and '{"notes": ["/tmp/holdfast-notes/' in said.splitlines()[-1], said
+    assert (code, said.splitlines()[-1]) == (0, '"three notes"'), said
+
+
+def test_killed_in_the_middle_it_leaves_three_notes(up: Installation) -> None:
+    [block] = [block for block in blocks("sh") if "kill -9" in block.text]
+    code, said = up.type(block)
+    assert code == 0, said
+    notes = [line for line in said.splitlines() if line.startswith("/tmp/note-")]
+    assert len(notes) == 3 and "taken over" in said, said
 
 
 @pytest.mark.parametrize("block", [block for block in blocks("sh") if is_finite(block)], ids=str)

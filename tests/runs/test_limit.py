@@ -16,6 +16,7 @@ from runs.permits import wake
 from runs.queries import entries_of
 from runs.registry import agents, announce
 from runs.sdk import Limit, ToolContext, tool
+from runs.worker import Worker
 from tests.rig.crew import CrashHere, Crew, journal, start, state
 from tests.rig.ledger import Ledger, wait_until
 
@@ -52,6 +53,11 @@ def take_permits(crew: Crew, scope: str, count: int, key: str = "") -> None:
                 " VALUES ('00000000-0000-0000-0000-000000000001', %s, 1, %s, %s, %s, now(), true)",
                 (step, scope, key, count),
             )
+
+
+def put_in_flight(crew: Crew, runs: list[UUID]) -> None:
+    worker = crew.standing = crew.standing or crew.hire()
+    Run.objects.filter(id__in=runs).update(status="running", session_id=worker.session.id, wake_at=None)
 
 
 def give_back(crew: Crew, step: int) -> list[UUID]:
@@ -114,31 +120,33 @@ def test_calls_side_by_side_share_the_limit_and_all_are_made(crew: Crew, ledger:
 
 
 def test_never_more_than_the_limit_are_under_way_whatever_workers_do(crew: Crew, ledger: Ledger) -> None:
-    runs = [start("two", {"amount_cents": n, "seconds": 0.05}) for n in range(8)]
+    runs = [start("two", {"amount_cents": n, "seconds": 0.05}) for n in range(1, 9)]
     release_id = Run.objects.get(id=runs[0]).release_id
-    most, over = 0, threading.Event()
+    over = threading.Event()
 
-    def watch() -> None:
-        nonlocal most
-        with psycopg.connect(crew.dsn, autocommit=True) as conn:
-            while not over.is_set():
-                row = conn.execute("SELECT count(*) FROM runs_permit WHERE granted_at IS NOT NULL").fetchone()
-                most = max(most, row[0] if row else 0)
-
-    def work() -> None:
-        worker = crew.hire()
-        while not all(Run.objects.filter(id=run_id, status="done").exists() for run_id in runs):
-            for run_id in Run.objects.filter(id__in=runs).exclude(status="done").values_list("id", flat=True):
+    def work(worker: Worker) -> None:
+        while not over.is_set():
+            for run_id in runs:
                 worker.advance(run_id, release_id)
 
-    threads = [threading.Thread(target=watch), *(threading.Thread(target=work) for _ in range(3))]
+    threads = [threading.Thread(target=work, args=(crew.hire(),)) for _ in range(3)]
     for thread in threads:
         thread.start()
-    for thread in threads[1:]:
-        thread.join(60)
-    over.set()
-    threads[0].join()
-    assert most == 2
+    most = []
+    try:
+        with psycopg.connect(crew.dsn, autocommit=True) as conn:
+
+            def all_done() -> bool:
+                most.append(conn.execute("SELECT count(*) FROM runs_permit WHERE granted_at IS NOT NULL").fetchone())
+                row = conn.execute("SELECT count(*) FROM runs_run WHERE status = 'done'").fetchone()
+                return row == (8,)
+
+            wait_until(all_done, "all are done")
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join(20)
+    assert max(most) == (2,)
     assert all(ledger.acted(f"{run_id}:1") == 1 for run_id in runs)
     assert not Permit.objects.exists()
 
@@ -223,14 +231,13 @@ def test_a_permit_that_nobody_heard_of_is_told_by_the_sweep(crew: Crew, ledger: 
 def test_an_agents_limit_keeps_runs_queued_and_sends_the_next_when_one_is_let_go(crew: Crew, sweep: Sweep) -> None:
     runs = [start("in-flight") for _ in range(4)]
     release_id = Run.objects.get(id=runs[0]).release_id
-    with psycopg.connect(crew.dsn, autocommit=True) as conn:
-        conn.execute("UPDATE runs_run SET status = 'running' WHERE id = ANY (%s)", (runs[:2],))
+    put_in_flight(crew, runs[:2])
     for run_id in runs[2:]:
         assert crew.advance(run_id).reason == "in-flight is limited to 2 at once"
         assert Run.objects.get(id=run_id).status == "queued"
     crew.messages.clear()
     sweep.once()
-    assert not crew.messages, "no message goes to who has no place"
+    assert not {run_id for run_id, _ in crew.messages} & set(runs[2:]), "no message goes to who has no place"
     assert crew.standing is not None
     crew.standing.advance(runs[0], release_id)
     assert Run.objects.get(id=runs[0]).status in ("done", "waiting", "queued")
@@ -242,8 +249,7 @@ def test_a_sleeping_run_holds_no_place_and_a_cancelled_one_needs_none(crew: Crew
     for run_id in asleep:
         assert crew.advance(run_id).status == "waiting"
     assert crew.drive(start("in-flight")).status == "done"
-    with psycopg.connect(crew.dsn, autocommit=True) as conn:
-        conn.execute("UPDATE runs_run SET status = 'running' WHERE id = ANY (%s)", (asleep,))
+    put_in_flight(crew, asleep)
     over = start("in-flight")
     assert crew.advance(over).status == "queued"
     cancel_run(run_id=over, reason="enough", actor="olga")

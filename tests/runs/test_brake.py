@@ -1,0 +1,76 @@
+"""Budgets: a run that spends too much is held for a person, who gives it its budget once more."""
+
+from typing import Any
+
+import pytest
+
+from runs.commands import resume_run
+from runs.models import Run
+from runs.queries import entries_of
+from runs.registry import agents, announce
+from runs.sdk import Budget
+from tests.rig.crew import Crew, journal, start, state
+from tests.runs import limited
+
+
+@pytest.fixture
+def crew(crew: Crew, settings: Any) -> Crew:
+    settings.HOLDFAST_AGENTS = ("tests.runs.limited",)
+    agents.cache_clear()
+    announce()
+    return crew
+
+
+def brake(run: Run) -> dict[str, Any]:
+    entry = next(e for e in reversed(entries_of(run.id)) if e.kind == "CONTROL")
+    assert (run.status, entry.actor, entry.body["verb"]) == ("held", "system", "brake")
+    assert run.reason == f"brake: {entry.body['reason']}"
+    return entry.body
+
+
+def test_a_budget_that_is_just_enough_never_brakes(crew: Crew) -> None:
+    assert crew.drive(start("spends", 3)).status == "done"
+
+
+def test_the_step_over_the_budget_is_not_made(crew: Crew) -> None:
+    run = crew.drive(start("spends", 5))
+    assert brake(run)["reason"] == "its budget of 3 steps is spent"
+    assert (brake(run)["limit"], brake(run)["used"]) == (3, 4)
+    assert len(state(run.id).slots) == 3 and state(run.id).braked is not None
+    assert journal(run.id)[-2:] == ["OBS:3", "CONTROL"]
+
+
+def test_resume_gives_the_budget_once_more_from_there(crew: Crew) -> None:
+    run = crew.drive(start("spends", 8))
+    for steps in (6, 8):
+        resume_run(run_id=run.id, reason="it may go on", actor="olga")
+        run = crew.drive(run.id)
+        assert len(state(run.id).slots) == steps
+    assert run.status == "done"
+
+
+def test_identical_calls_in_a_row_are_counted(crew: Crew) -> None:
+    run = crew.drive(start("repeats", 5))
+    assert brake(run)["reason"] == "it called look with the same arguments 3 times in a row"
+    assert len(state(run.id).slots) == 2
+    resume_run(run_id=run.id, reason="it polls", actor="olga")
+    assert len(state(crew.drive(run.id).id).slots) == 4
+
+
+def test_tokens_are_added_up_before_the_model_is_asked_again(crew: Crew) -> None:
+    run = crew.drive(start("tokens", {"calls": 9}))
+    assert (brake(run)["reason"], brake(run)["used"]) == ("its budget of 100 tokens is spent", 120)
+    assert crew.drive(start("tokens", {"calls": 1})).status == "done"
+
+
+def test_wall_time_is_looked_at_when_the_run_decides(crew: Crew) -> None:
+    run = crew.drive(start("hurries"))
+    assert brake(run)["reason"] == "its budget of 0.2 seconds is spent"
+    assert [slot.outcome for slot in state(run.id).slots.values()] == ["succeeded", "succeeded"]
+
+
+def test_a_budget_is_of_the_release_and_says_what_is_wrong_with_it() -> None:
+    with pytest.raises(ValueError, match=r"Budget\(steps=\) is a number above zero"):
+        Budget(steps=0)
+    assert Budget(steps=2).content == {"steps": 2, "identical_calls": 5}
+    assert limited.spends.content["budget"] == {"steps": 3}

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from journal.entries import Entry, Kind
 from runs.brakes import Spent, spent
+from runs.erased import ERASED, without_body
 from runs.moves import Join
 from runs.slots import Approval, Attempt, Control, Decision, Signal, Slot
 
@@ -107,7 +108,8 @@ class RunState:
             self.beyond = entry
         fold = FOLDS.get(entry.kind)
         if fold is not None and self.beyond is None:
-            fold(self, entry)
+            erased = entry.body.get("$") == ERASED
+            fold(self, without_body(entry, begins=entry.step not in self.slots) if erased else entry)
 
     def _start(self, e: Entry) -> None:
         self.agent, self.input = e.body["agent"], e.body["input"]

@@ -1,0 +1,38 @@
+"""What is left of a run whose words were erased."""
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from journal.erase import erase_entries
+from runs.access import ensure_demo_users
+from runs.queries import state_of
+from tests.rig.crew import Crew, crew, start
+from tests.rig.fixtures import ledger
+from tests.rig.ledger import Ledger
+
+__all__ = ["crew", "ledger"]
+
+
+@pytest.mark.parametrize("seqs", [None, [1], [2], [3], [4], [5]], ids=str)
+@pytest.mark.parametrize("agent", ["keyed", "sleep"])
+def test_a_run_that_was_erased_can_still_be_looked_at(
+    crew: Crew, ledger: Ledger, agent: str, seqs: list[int] | None
+) -> None:
+    run_id = start(agent, {"seconds": 0} if agent == "sleep" else {"amount_cents": 7})
+    crew.drive(run_id)
+    before = state_of(run_id)
+    erase_entries(run_id, seqs, actor="max", reason="asked for")
+    state = state_of(run_id)
+    assert state.slots.keys() == before.slots.keys() and not state.open and state.done is not None
+    assert [slot.settled for slot in state.slots.values()] == [True] * len(before.slots)
+    ensure_demo_users("four-words-of-the-demo")
+    browser = Client()
+    browser.force_login(User.objects.get(username="victor"))
+    for address in (
+        f"/runs/{run_id}",
+        f"/runs/{run_id}?seq=1",
+        f"/api/v1/runs/{run_id}/state",
+        f"/api/v1/runs/{run_id}",
+    ):
+        assert browser.get(address).status_code == 200, address

@@ -111,6 +111,9 @@ def _of_tool(tool: Tool, grace: float | None) -> Iterator[Finding]:
         if parameter.default is not parameter.empty and (lost := problems(parameter.default, name)):
             yield finding("warning", "W031", f"the default of {lost[0]} cannot be journaled",
                           "Take None or a JSON value as the default, and make the object inside the tool.")  # fmt: skip
+    if tool.sample is not None and (wrong := tool.faults(dict(tool.sample))):
+        yield finding("warning", "W032", f"its sample does not fit: {'; '.join(wrong)}",
+                      "Give sample= the arguments of one call: `manage.py tools check` makes it.")  # fmt: skip
     if tool.effect == "keyed" and tool.probe is None:
         yield finding("info", "I040", "it is keyed and has no probe",
                       "A call in doubt is sent again under its key while the key is younger than key_ttl "
@@ -125,7 +128,7 @@ def _of_tool(tool: Tool, grace: float | None) -> Iterator[Finding]:
                       f"timeout ({tool.timeout:g} s)",
                       "A call could be asked for, found absent and sent again while the first is still under way: "
                       f"raise max_in_flight to {tool.timeout:g} or more.")  # fmt: skip
-    if grace is not None and tool.timeout > grace:
+    if grace is not None and tool.timeout > grace and tool.effect != "read":
         yield finding("warning", "W043", f"its timeout ({tool.timeout:g} s) is longer than a worker's grace "
                       f"({grace:g} s)",
                       "A stop or a deploy may leave its call in doubt: raise HOLDFAST_GRACE_SECONDS or lower "

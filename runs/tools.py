@@ -7,7 +7,7 @@ import inspect
 import logging
 import random
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -85,6 +85,7 @@ class Tool:
     limit: Limit | None = None
     rate: Rate | None = None
     summary: Summary | None = None
+    sample: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         self.name = self.name or self.function.__name__
@@ -223,6 +224,7 @@ def tool(
     limit: int | str | Limit | None = None,
     rate: Rate | None = None,
     summary: Summary | None = None,
+    sample: Mapping[str, Any] | None = None,
 ) -> Callable[[Callable[..., Any]], Tool]:
     """Declare a function as a tool. Times in seconds.
 
@@ -230,13 +232,13 @@ def tool(
     before a `probed` tool is asked. `key_ttl`: how long the other side remembers a key. `limit`: calls at once over all
     runs: `3`, `"customer_id"` (one for each value of that argument) or `Limit(3, "customer_id")`. `rate`: sends in a
     time. Both count by the tool's name, whatever agent calls. `summary`: what a call would do, in one sentence, for
-    whoever approves it.
+    whoever approves it. `sample`: arguments with which `manage.py tools check` may really call it.
     """
     if callable(effect):
         raise TypeError("@tool needs its effect class: @tool(effect='read' | 'keyed' | 'probed' | 'unkeyed')")
 
     def declare(function: Callable[..., Any]) -> Tool:
         return Tool(function, effect, probe, approval, timeout, max_in_flight, key_ttl, retry, name,
-                    as_limit(limit), rate, summary)  # fmt: skip
+                    as_limit(limit), rate, summary, sample)  # fmt: skip
 
     return declare

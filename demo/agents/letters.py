@@ -29,6 +29,7 @@ def find_letter(ctx: ToolContext, **_args: Any) -> Found | Absent | Undecided:
     effect="keyed",
     probe=find_letter,
     timeout=20,
+    sample={"address": "ada@example.org", "body": "a letter to try with"},
 )
 def post_letter(ctx: ToolContext, address: str, body: str) -> dict[str, Any]:
     """Post one letter."""

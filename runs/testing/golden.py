@@ -13,6 +13,7 @@ from uuid import UUID
 
 from journal.encoding import decode, tagged
 from journal.entries import Entry
+from journal.upcasters import upcast
 from runs.agents import Agent
 from runs.drivers import Diverged, driver_for
 from runs.state import fold
@@ -85,7 +86,8 @@ def _entry(line: dict[str, Any]) -> Entry:
     body = line["body"]  # an export has the bytes as text, a golden journal the tagged value
     text = body if isinstance(body, str) else json.dumps(body)
     kept = dict.fromkeys(PASSING.get(line["kind"], ()), "")
+    read = upcast(line["kind"], line["v"], decode(text.encode("latin-1")))
     return Entry(
         UUID(line["run_id"]), line["seq"], line["kind"], line["v"], line["step"], line["settles"], line["epoch"],
-        line["actor"], datetime.fromisoformat(line["recorded_at"]), kept | decode(text.encode("latin-1")),
+        line["actor"], datetime.fromisoformat(line["recorded_at"]), kept | read,
     )  # fmt: skip

@@ -8,7 +8,8 @@ import psycopg
 import pytest
 
 from recovery.sweep import Sweep
-from runs.models import Gate, Run, WorkerSession
+from runs.gates import lift_gate, place_gate
+from runs.models import Run, WorkerSession
 from tests.rig.crew import CrashHere, Crew, start
 from tests.rig.ledger import Ledger, wait_until
 
@@ -127,21 +128,65 @@ def test_a_due_run_is_sent_and_one_that_is_not_due_is_not(crew: Crew, sweep: Swe
 
 
 def test_a_gate_over_all_stops_every_message_until_it_is_lifted(crew: Crew, sweep: Sweep, sent: list[UUID]) -> None:
-    worker = crew.hire()
-    gate = Gate.objects.create(scope="all", reason="deploy", actor="max")
+    gate = place_gate(scope="all", reason="deploy", actor="max")
     run_id = start("keyed", {})
-    worker.gates = frozenset({"all"})
-    worker.advance(run_id, Run.objects.get(id=run_id).release_id)
-    assert Run.objects.get(id=run_id).status == "held" and Run.objects.get(id=run_id).reason == "gate all"
+    run = crew.advance(run_id)
+    assert (run.status, run.reason) == ("held", "gate all: deploy")
     assert sweep.once() == 0 and sent == []
-    Gate.objects.filter(id=gate.id).delete()
-    worker.gates = frozenset()
+    lift_gate(gate_id=gate.pk, reason="deployed", actor="max")
     sweep.once()
     assert set(sent) == {run_id} and Run.objects.get(id=run_id).status == "queued"
+
+
+def test_a_due_run_that_a_round_could_not_send_is_tried_with_the_next(crew: Crew, sweep: Sweep) -> None:
+    crew.hire()
+    sweep.once()
+    run_id = start("sleep", {"seconds": 3600})
+    crew.advance(run_id)
+    assert sweep.pause() == sweep.every, "nothing is due"
+    execute(crew, "UPDATE runs_run SET wake_at = clock_timestamp() + interval '20 ms' WHERE id = %s", run_id)
+    assert sweep.pause() < 0.05, "it is heard of in the middle of a pause"
+    sweep.once()
+    assert sweep.pause() == sweep.every, "what was due before the last look waits for the next round"
+
+
+def test_a_queued_run_says_that_it_waits_for_a_worker(crew: Crew, sweep: Sweep, sent: list[UUID]) -> None:
+    crew.hire()
+    run_id = start("sleep", {"seconds": 0.1})
+    assert Run.objects.get(id=run_id).reason == "waits for a worker"
+    assert crew.advance(run_id).reason.startswith("sleeping until")
+    wait_until(lambda: sweep.once() and sent, "it is due")
+    run = Run.objects.get(id=run_id)
+    assert (run.status, run.reason) == ("queued", "waits for a worker")
+
+
+def test_a_parent_whose_childs_end_nobody_told_is_sent(crew: Crew, sweep: Sweep, sent: list[UUID]) -> None:
+    crew.hire()
+    parent, child = start("sleep", {"seconds": 3600}), start("sleep", {"seconds": 3600})
+    crew.advance(parent)
+    execute(
+        crew,
+        "UPDATE runs_run SET status = 'done', ended_at = now() - interval '1 minute', parent_id = %s, parent_step = 1"
+        " WHERE id = %s",
+        parent,
+        child,
+    )
+    execute(crew, "UPDATE runs_run SET awaits = ARRAY[%s::uuid] WHERE id = %s", child, parent)
+    sweep.once()
+    assert parent in sent and Run.objects.get(id=child).parent_told
+
+
+def test_higher_priorities_are_sent_first(crew: Crew, sweep: Sweep, sent: list[UUID]) -> None:
+    crew.hire()
+    low, high, middle = (start("keyed", {}, priority=priority) for priority in (0, 9, 5))
+    wait_until(lambda: sweep.once() and sent, "they are found")
+    assert sent == [high, middle, low]
 
 
 def test_an_unknown_session_id_claims_nothing(crew: Crew) -> None:
     run_id = start("keyed", {})
     with psycopg.connect(crew.dsn, autocommit=True) as conn:
-        answer = conn.execute("SELECT verdict FROM runs_claim_v1(%s, %s, true)", (uuid4(), run_id)).fetchone()
+        answer = conn.execute(
+            "SELECT verdict FROM runs_claim_v2(%s, %s, true, NULL, true)", (uuid4(), run_id)
+        ).fetchone()
     assert answer == ("no session",)

@@ -1,0 +1,157 @@
+"""Gates: nothing in the scope is sent any more, the rest goes on, and what waited goes on when it is lifted."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from recovery.sweep import Sweep
+from runs.errors import GateExists, GateNotFound, GateScopeUnknown, ReasonMissing
+from runs.gates import gate_in_force, lift_gate, place_gate, sessions_behind
+from runs.models import Gate, Run
+from runs.open_gates import OpenGates
+from runs.queries import entries_of
+from runs.registry import agents, announce
+from tests.rig.crew import Crew, journal, start, state
+from tests.rig.ledger import Ledger, wait_until
+
+
+@pytest.fixture
+def crew(crew: Crew, settings: Any) -> Crew:
+    settings.HOLDFAST_AGENTS = ("tests.runs.limited", "tests.rig.agents")
+    agents.cache_clear()
+    announce()
+    return crew
+
+
+@pytest.fixture
+def sweep(crew: Crew) -> Iterator[Sweep]:
+    sweep = Sweep(crew.dsn, lease=0.0, every=0.05, dispatch=crew.take)
+    yield sweep
+    sweep.close()
+
+
+def gate(scope: str, reason: str = "look first") -> Gate:
+    return place_gate(scope=scope, reason=reason, actor="olga")
+
+
+def lift(scope: str) -> Gate:
+    return lift_gate(scope=scope, reason="looked", actor="max")
+
+
+SCOPES = ["all", "agent:keyed", "release:keyed@1", "worker:w1", "region:local"]
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_each_scope_stops_its_runs_at_the_claim_and_lets_them_go_on(
+    crew: Crew, ledger: Ledger, sweep: Sweep, scope: str
+) -> None:
+    gate(scope)
+    run_id = start("keyed")
+    run = crew.advance(run_id)
+    assert (run.status, run.reason) == ("held", f"gate {scope}: look first")
+    assert journal(run_id) == ["START"]
+    sweep.once()
+    assert Run.objects.get(id=run_id).status == "held", "it is not sent while the gate is there"
+    lift(scope)
+    sweep.once()
+    assert crew.messages[-1][0] == run_id
+    assert crew.drive(run_id).status == "done"
+
+
+@pytest.mark.parametrize("scope", ["agent:other", "release:keyed@2", "worker:w2", "region:eu", "tool:refund"])
+def test_other_scopes_stop_nothing(crew: Crew, ledger: Ledger, scope: str) -> None:
+    gate(scope)
+    assert crew.drive(start("keyed")).status == "done"
+
+
+def test_a_gate_on_a_tool_stops_its_calls_alone(crew: Crew, ledger: Ledger, sweep: Sweep) -> None:
+    gate("tool:letter")
+    run_id = start("siblings", {"effects": ["unkeyed", "keyed", "read"]})
+    run = crew.drive(run_id)
+    assert (run.status, run.reason) == ("held", "gate tool:letter: look first")
+    assert [slot.outcome for slot in state(run_id).slots.values()] == [None, "succeeded", "succeeded"]
+    assert ledger.acted(f"{run_id}:1") == 0
+    call = next(e for e in entries_of(run_id) if e.kind == "TOOL_CALL")
+    assert call.body["gate"] == "gate"
+    lift("tool:letter")
+    sweep.once()
+    assert crew.drive(run_id).status == "done"
+    assert ledger.acted(f"{run_id}:1") == 1 and "ATTEMPT:1" in journal(run_id)
+
+
+def test_a_gate_that_comes_later_stops_a_retry(crew: Crew, ledger: Ledger, sweep: Sweep) -> None:
+    ledger.fault("refund", "rate_limit", times=1, retry_after=0.2)
+    run_id = start("keyed-probe")
+    assert crew.advance(run_id).status == "waiting"
+    gate("tool:refund")
+    assert crew.drive(run_id).reason == "gate tool:refund: look first"
+    assert ledger.acted(f"{run_id}:1") == 0
+    lift("tool:refund")
+    sweep.once()
+    assert crew.drive(run_id).status == "done"
+
+
+def test_of_two_gates_each_lifted_one_lets_go_what_it_stopped(crew: Crew, ledger: Ledger, sweep: Sweep) -> None:
+    gate("tool:letter")
+    gate("tool:charge", "too fast")
+    run_id = start("siblings", {"effects": ["unkeyed", "keyed"]})
+    assert crew.drive(run_id).reason == "gate tool:letter: look first; gate tool:charge: too fast"
+    lift("tool:charge")
+    sweep.once()
+    run = crew.drive(run_id)
+    assert (run.reason, ledger.acted(f"{run_id}:2")) == ("gate tool:letter: look first", 1)
+    lift("tool:letter")
+    sweep.once()
+    assert crew.drive(run_id).status == "done"
+
+
+def test_a_call_under_a_gate_gives_its_place_in_line_to_others(crew: Crew, ledger: Ledger) -> None:
+    gate("tool:letter_one")
+    assert crew.drive(start("one-letter")).status == "held"
+    lift("tool:letter_one")
+    assert crew.drive(start("one-letter")).status == "done"
+
+
+def test_a_scope_has_one_gate_and_who_comes_second_learns_of_the_first(crew: Crew) -> None:
+    first = gate("agent:keyed")
+    with pytest.raises(GateExists, match=f"olga placed gate {first.pk} on agent:keyed at .*: look first"):
+        gate("agent:keyed", "again")
+    lifted = lift("agent:keyed")
+    assert (lifted.lifted_by, lifted.lift_reason) == ("max", "looked") and lifted.lifted_at is not None
+    with pytest.raises(GateNotFound):
+        lift("agent:keyed")
+    assert gate("agent:keyed").pk != first.pk
+
+
+@pytest.mark.parametrize(
+    "scope", ["", "every", "agent:", "agent:a b", "release:a", "release:a@", "tool:\0", "tool:" + 300 * "x"]
+)
+def test_a_scope_that_is_none_is_refused(db: None, scope: str) -> None:
+    with pytest.raises(GateScopeUnknown):
+        gate(scope)
+
+
+def test_a_gate_needs_a_reason_to_be_placed_and_to_be_lifted(db: None) -> None:
+    with pytest.raises(ReasonMissing):
+        gate("all", " ")
+    gate("all")
+    with pytest.raises(ReasonMissing):
+        lift_gate(scope="all", reason="", actor="max")
+
+
+def test_a_gate_is_in_force_once_every_live_worker_has_renewed_since(crew: Crew) -> None:
+    worker = crew.hire(lease=1.0)
+    placed = gate("tool:letter")
+    assert sessions_behind(placed) == ["w1"] and not gate_in_force(placed)
+    wait_until(lambda: gate_in_force(placed), "its heartbeat brings it")
+    assert worker.gates.over("tool:letter") == "gate tool:letter: look first"
+    assert not gate_in_force(lift("tool:letter"))
+    wait_until(lambda: not worker.gates.reasons, "its heartbeat brings that too")
+
+
+def test_what_was_heard_before_never_replaces_what_was_heard_since(crew: Crew) -> None:
+    worker = crew.hire()
+    worker.hear(OpenGates({"all": "new"}, heard_at=5e9))
+    worker.hear(OpenGates({}, heard_at=4e9))
+    assert worker.gates.reasons == {"all": "new"}

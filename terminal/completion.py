@@ -25,6 +25,9 @@ ASKS = {"bash": "bash_complete $1", "zsh": f"zsh_complete {NAME}", "fish": f"COM
 FUNCTION = dict.fromkeys(("bash", "zsh"), '%s() { %s "$@"; }\n') | {"fish": "function %s; %s $argv; end\n"}
 ALSO = {"bash": "complete -o nosort -F {} ./manage.py manage.py\n", "zsh": "compdef {} manage.py\n", "fish": ""}
 SHELLS = tuple(ASKS)
+OF_EVERY_COMMAND = {
+    "help", "version", "verbosity", "settings", "pythonpath", "traceback", "no_color", "force_color", "skip_checks",
+}  # fmt: skip
 
 
 class Commands(click.Group):
@@ -50,10 +53,10 @@ class Commands(click.Group):
 def params_of(parser: argparse.ArgumentParser) -> Iterator[click.Parameter]:
     """The options of a command that argparse reads, as far as completion needs them."""
     for action in parser._actions:
-        if not action.option_strings or "--help" in action.option_strings:
+        if not action.option_strings or action.dest in OF_EVERY_COMMAND:
             continue
         takes = None if action.nargs == 0 else click.Choice(list(map(str, action.choices))) if action.choices else str
-        yield click.Option([f"--{action.dest}", *action.option_strings], is_flag=takes is None, type=takes)
+        yield click.Option([action.dest, *action.option_strings], is_flag=takes is None, type=takes)
 
 
 def script(shell: str) -> str:

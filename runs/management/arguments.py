@@ -98,7 +98,10 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Strict JSON, in 
 
 
 def reason_option(default: str | None = None) -> Callable[[Any], Any]:
-    return click.option("--reason", required=default is None, default=default, help="It is written to the journal.")
+    said = "It is written to the journal beside your name."
+    if default is None:
+        return click.option("--reason", required=True, help=said)  # a default of None would count as given
+    return click.option("--reason", default=default, show_default=True, help=said)
 
 
 # -- telling ----------------------------------------------------------------------------------------------------------

@@ -11,9 +11,11 @@ from uuid import UUID
 from django.utils import timezone
 
 from journal.entries import Entry, Kind
+from runs.answers import waits_of
 from runs.management.arguments import STYLES, iso, span
-from runs.models import ENDED, Run, Status
+from runs.models import Run, Status
 from runs.run_page import RELEASED_BY, Reading, holders_in, lease_of
+from runs.schemas import Wait
 from runs.short_ids import short_id
 from runs.slots import Slot
 from runs.state import RunState
@@ -122,24 +124,40 @@ def standing(run: Run, state: RunState) -> str:
     return f"{run.session.name if run.session else 'a worker'}: {doing}"
 
 
-def pending_lines(run: Run, state: RunState) -> Iterator[tuple[Cell, ...]]:
-    """Each unsettled step with what releases it."""
-    if run.status in ENDED:
-        return
-    for slot in state.unsettled():
-        name, since = short_id(run.id), span((timezone.now() - slot.at).total_seconds())
+def pending_lines(run: Run) -> Iterator[tuple[Cell, ...]]:
+    """What is not settled, each with what releases it; then why the run stands."""
+    for wait in waits_of(run):
+        state = "waits" if wait.kind != "call" else wait.state.replace("_", " ")
+        due = f", until {wait.due:%Y-%m-%d %H:%M:%S} UTC" if wait.due else ""
+        since = span((timezone.now() - wait.since).total_seconds())
         yield (
-            Styled("pending", "yellow"),
-            f"step {slot.step} {slot.tool}, {slot.state.replace('_', ' ')}, since {since}",
+            Styled(state, "yellow"),
+            f"step {wait.step}, {wait.kind}: {wait.what}, for {since}{due}.",
+            wait.released_by,
         )
-        if slot.state == "awaiting_approval":
-            yield "       ", f"manage.py approve {name} {slot.seq}"
-        elif slot.state == "in_doubt" and run.status == Status.NEEDS_RECONCILIATION:
-            yield "       ", f"manage.py reconcile {name} {slot.seq} VERDICT --evidence …"
+        if hint := hint_for(run, wait):
+            yield "     ", Styled(hint, "cyan")
     if run.reason:
         yield Styled(str(run.status), STYLES.get(Status(run.status), "")), run.reason
     if released := RELEASED_BY.get(Status(run.status)):
-        yield Styled("then", "dim"), released
+        yield (Styled(released, "dim"),)
+
+
+def hint_for(run: Run, wait: Wait) -> str:
+    """The command that releases it, if one does."""
+    name = short_id(run.id)
+    match wait.kind, wait.state:
+        case "call", "awaiting_approval":
+            return f"manage.py approve {name} {wait.seq}"
+        case "call", "in_doubt" if run.status == Status.NEEDS_RECONCILIATION:
+            return f"manage.py reconcile {name} {wait.seq} VERDICT --evidence …"
+        case "ask", _:
+            return f"manage.py answer {name} {wait.seq} VALUE"
+        case "signal", _:
+            return f"manage.py signal {name} {wait.what}"
+        case "child", _ if wait.child is not None:
+            return f"manage.py run {short_id(wait.child)}"
+    return ""
 
 
 # -- following --------------------------------------------------------------------------------------------------------

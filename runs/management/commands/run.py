@@ -73,7 +73,7 @@ def tell_journal(screen: Screen, run: Run, reading: Reading, after: int) -> None
         for cells in following.script_rows(run, reading, after):
             screen.say(*cells)
         return
-    name, state = short_id(run.id), reading.state
+    name = short_id(run.id)
     worker = run.session.name if run.session and run.session.ended_at is None else None
     screen.say(Styled(name, "bold"), str(run.release), status_cell(run.status), when(screen, run.since), str(run.id))
     if worker:
@@ -82,7 +82,7 @@ def tell_journal(screen: Screen, run: Run, reading: Reading, after: int) -> None
         screen.say(Styled(f"… {after} earlier entries: manage.py run {name} --all", "dim"))
     for cells in following.journal_lines(run, reading, after):
         screen.say(*cells, cut=True)
-    for cells in following.pending_lines(run, state):
+    for cells in following.pending_lines(run):
         screen.say(*cells)
 
 

@@ -14,7 +14,6 @@ from runs.commands import start_run
 from runs.management.arguments import HELP, AgentParam, JsonParam, LabelParam, RunsCommand
 from runs.management.following import follow, pending_lines
 from runs.models import Run, Status
-from runs.run_page import Reading
 from runs.short_ids import short_id
 from runs.wait import at_rest, wait_for_rest
 from terminal.command import DONE, FAILED, INTERRUPTED, PARKED, exit_codes
@@ -54,9 +53,8 @@ def words(screen: Screen, /, agent: str, given: Any, label: Any, wait: bool, **b
 
 
 def watch(screen: Screen, run: Run) -> Run:
-    reading = Reading(run.id)
-    rested = follow(screen, run.id, at_rest, reading)
-    for cells in pending_lines(rested, reading.state):
+    rested = follow(screen, run.id, at_rest)
+    for cells in pending_lines(rested):
         screen.say(*cells)
     return rested
 

@@ -1,0 +1,89 @@
+"""Every command says what it does, how it ends, and what is wrong with the words it was given."""
+
+import subprocess
+import sys
+
+import pytest
+from django.core.management import CommandError, call_command, get_commands, load_command_class
+
+from terminal.command import TerminalCommand
+from tests.cli.manage import ROOT, at_terminal, manage, refused
+
+OURS = ("journal", "recovery", "runs")
+
+
+def ours() -> dict[str, TerminalCommand]:
+    found = {name: load_command_class(app, name) for name, app in get_commands().items() if app in OURS}
+    return {name: command for name, command in found.items() if isinstance(command, TerminalCommand)}
+
+
+COMMANDS = ours()
+
+
+def test_they_are_all_here() -> None:
+    wanted = {
+        "agents", "answer", "approve", "cancel", "chaos", "completion", "gate", "generate", "hold", "intents",
+        "journal", "note", "reconcile", "release", "resume", "retry", "run", "runs", "signal", "start", "token",
+        "unquarantine", "workers",
+    }  # fmt: skip
+    assert wanted <= COMMANDS.keys()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_says_what_it_does_and_how_it_ends(name: str) -> None:
+    shown = manage(name, "--help")
+    assert shown.code == 0 and shown.out.startswith(f"Usage: manage.py {name}")
+    assert "Exit codes: 0 done; " in shown.out.replace("\n  ", " ")
+    assert shown.out == manage(name, "-h").out
+    assert manage("help", name).out.strip() == shown.out.strip()
+    assert COMMANDS[name].help.endswith(".")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_an_unknown_option_is_named_with_the_way_to_the_help(name: str) -> None:
+    said = refused(manage(name, "--no-such-option"))
+    assert "--no-such-option" in said and f"manage.py {name} --help" in said
+
+
+def test_call_command_reads_the_same_words() -> None:
+    with pytest.raises(CommandError, match="--no-such-option"):
+        call_command("runs", "--no-such-option")
+
+
+def test_django_s_own_options_are_taken_wherever_they_stand(dsn: str) -> None:
+    assert manage("runs", "--no-color", "--limit", "1", "--verbosity", "0").code == 0
+    assert manage("runs", "--settings=config.settings").code == 0
+
+
+def test_a_database_that_is_away_is_one_sentence() -> None:
+    place = {"DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"}
+    done = at_terminal("runs", **place).end()
+    assert done.code == 1 and "the database does not answer" in done.out and "Traceback" not in done.out
+
+
+def test_a_database_without_tables_names_the_command_that_makes_them(postgres: dict[str, str]) -> None:
+    place = {"DATABASE_URL": " ".join(f"{key}={value}" for key, value in postgres.items()) + " dbname=postgres"}
+    done = at_terminal("runs", **place).end()
+    assert done.code == 2 and "manage.py prepare" in done.out and "Traceback" not in done.out
+
+
+def test_a_reader_that_has_enough_ends_it_quietly(dsn: str) -> None:
+    from runs.generate import generate
+
+    generate(500, 5)
+    command = f"{sys.executable} manage.py runs --limit 500 | head -1"
+    done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert len(done.stdout.splitlines()) == 1 and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("words", [["worker", "--help"], ["sweep", "--help"]])
+def test_workers_and_sweepers_never_load_what_draws(words: list[str]) -> None:
+    command = [sys.executable, "-X", "importtime", "manage.py", *words]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    assert "django" in done.stderr and " rich" not in done.stderr
+
+
+def test_a_script_never_loads_what_draws(dsn: str) -> None:
+    command = [sys.executable, "-X", "importtime", "manage.py", "runs"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    assert " rich" not in done.stderr

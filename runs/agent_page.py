@@ -41,7 +41,7 @@ class ToolCard:
     """A tool's contract, its gate if it has one, and how many calls have a permit or stand in line (None: no limit)."""
 
     contract: Mapping[str, Any]
-    gate: Gate | None
+    gate: GateOut | None
     granted: int | None
     waiting: int
 
@@ -69,8 +69,24 @@ class AgentPage:
     gates: Sequence[GateOut]
 
     @property
+    def settling(self) -> bool:
+        return is_settling(self.gates)
+
+    @property
     def gated(self) -> bool:
         return any(gate.scope == f"agent:{self.agent.name}" for gate in self.gates)
+
+
+def gates_over(agent: str) -> list[GateOut]:
+    """The open gates that stop some of this agent's work, the newest first; with no name, every one."""
+    known = list(Release.objects.filter(agent=agent)) if agent else []
+    gates = Gate.objects.filter(lifted_at=None).order_by("-id")
+    return gates_out([gate for gate in gates if not agent or concerns(gate.scope, agent, known)])
+
+
+def is_settling(gates: Sequence[GateOut]) -> bool:
+    """Whether some worker has yet to hear of one."""
+    return any(gate.not_yet_at for gate in gates)
 
 
 def agent_rows() -> list[AgentRow]:
@@ -96,8 +112,7 @@ def agent_rows() -> list[AgentRow]:
 def agent_page(name: str) -> AgentPage:
     """Raises AgentNotFound."""
     agent = agent_out(name)
-    known = list(Release.objects.filter(agent=name))
-    gates = [gate for gate in Gate.objects.filter(lifted_at=None).order_by("-id") if concerns(gate.scope, name, known)]
+    gates = gates_over(name)
     by_scope = {gate.scope: gate for gate in gates}
     permits = permits_of([f"tool:{tool['name']}" for tool in agent.tools])
     open_runs = Run.objects.filter(agent=name, status__in=OPEN)
@@ -111,7 +126,7 @@ def agent_page(name: str) -> AgentPage:
         for r in agent.releases
     ]
     counts = list(open_runs.values_list("status").annotate(Count("id")).order_by("status"))
-    return AgentPage(agent, cards, releases, counts, gates_out(gates))
+    return AgentPage(agent, cards, releases, counts, gates)
 
 
 def live_sessions() -> Any:

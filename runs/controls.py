@@ -61,7 +61,7 @@ CONTROLS = {
         ),
         Control(
             "signal", "Signal", "Send a signal?",
-            "Writes SIGNAL. The oldest step that waits for this name takes it; if none does, it is kept until one does.",
+            "Writes SIGNAL. The oldest step that waits for this name takes it; without one it is kept until one does.",
             "quiet", signal_run, lambda run, state: run.status not in ENDED, SignalForm,
         ),
         Control(

@@ -14,9 +14,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods
 
 from runs.access import CONTROL, VIEW
-from runs.agent_page import agent_page, agent_rows
+from runs.agent_page import agent_page, agent_rows, gates_over, is_settling
 from runs.errors import GateNotFound, GateScopeUnknown
-from runs.fleet import gates_out
 from runs.forms import GateForm, ReasonForm
 from runs.gates import lift_gate, place_gate
 from runs.models import Gate, Release, WorkerSession
@@ -46,8 +45,8 @@ def workers(request: HttpRequest) -> HttpResponseBase:
 @require_GET
 @signed_in(VIEW)
 def agents(request: HttpRequest) -> HttpResponseBase:
-    gates = gates_out(list(Gate.objects.filter(lifted_at=None).order_by("-id")))
-    context = {"section": "workers", "agents": agent_rows(), "gates": gates}
+    gates = gates_over("")
+    context = {"section": "workers", "agents": agent_rows(), "gates": gates, "settling": is_settling(gates)}
     return render(request, "runs/agents.html", context)
 
 
@@ -55,6 +54,16 @@ def agents(request: HttpRequest) -> HttpResponseBase:
 @signed_in(VIEW)
 def agent(request: HttpRequest, name: str) -> HttpResponseBase:
     return render(request, "runs/agent.html", {"section": "workers", "page": agent_page(name), "name": name})
+
+
+@require_GET
+@signed_in(VIEW)
+def gates(request: HttpRequest) -> HttpResponseBase:
+    """The panel alone, while a gate takes force."""
+    name = agent_named(request)
+    found = gates_over(name)
+    context = {"gates": found, "settling": is_settling(found), "name": name}
+    return render(request, "runs/_gates.html", context)
 
 
 @require_http_methods(GET_OR_POST)

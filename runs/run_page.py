@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -17,7 +17,6 @@ from journal.encoding import decode
 from journal.entries import Entry, Kind
 from journal.read import read_entries
 from runs.answers import is_stateless
-from runs.answers import released_by as step_released_by
 from runs.family import Family, children_named, family_of
 from runs.limits import ordinal
 from runs.models import ENDED, Run, Status, WorkerSession
@@ -97,7 +96,7 @@ class RunPage:
 
     @property
     def released_by(self) -> str:
-        return released_by(self.run, self.state)
+        return released_by(self.run, self.state, self.line.around.places)
 
     @property
     def gate(self) -> str:
@@ -137,12 +136,25 @@ def stateless_state(run: Run) -> RunState:
     return state
 
 
-def released_by(run: Run, state: RunState) -> str:
-    """One or a few sentences; a run that waits says what of, step by step."""
-    waits = list(dict.fromkeys(step_released_by(slot, None) for slot in state.unsettled() if slot.kind != "call"))
+END_OF = {"sleep": "its time", "signal": "the signal {}", "ask": "an answer", "child": "a child's end"}
+
+
+def listed(parts: Sequence[str], any_of: bool) -> str:
+    """`a, b and c`, or `a, b or c`; each once, the many counted."""
+    once = list(dict.fromkeys(parts))
+    shown = once if len(once) <= MOST_SAID else [*once[: MOST_SAID - 1], f"{len(once) - MOST_SAID + 1} more"]
+    *front, last = shown
+    return f"{', '.join(front)} {'or' if any_of else 'and'} {last}" if front else last
+
+
+def released_by(run: Run, state: RunState, places: Mapping[int, str]) -> str:
+    """One or a few sentences; a run that waits says what of, step by step. `places`: in line, by step."""
+    if run.status == Status.WAITING and places:
+        return "Now " + "; ".join(list(places.values())[:MOST_SAID]) + "."
+    waits = [slot for slot in state.unsettled() if slot.kind != "call"]
     if run.status == Status.WAITING and waits:
-        more = f" And {len(waits) - MOST_SAID} more." if len(waits) > MOST_SAID else ""
-        return " ".join(waits[:MOST_SAID]) + more
+        first = waits[0].decided is not None and waits[0].decided.join == "first"
+        return f"Goes on with {listed([END_OF[slot.kind].format(slot.signal) for slot in waits], first)}."
     if run.status == Status.HELD and state.braked is not None:
         return "An operator resumes it, which gives its budget once more."
     if run.status == Status.HELD and run.reason.startswith("gate "):

@@ -247,8 +247,8 @@ def row_of(entry: Entry, state: RunState, now: datetime, held: bool) -> Row:
     row = Row(entry, text, began, look, slot=slot)
     if slot is not None and entry.seq == slot.seq:
         row.outcome = slot.outcome or slot.state
-        if slot.kind in WAITS and not slot.settled and state.done is None:
-            row.until, row.look = now, WAITS[slot.kind]
+        if not slot.settled and state.done is None and (waits := wait_of(slot)):
+            row.until, row.look = now, waits
     if slot is not None and slot.in_doubt and state.done is None and entry.seq == slot.attempts[-1].seq:
         row.until, row.look = now, "open" if held else "pending"
         row.flag = "" if held else "no result"
@@ -281,6 +281,13 @@ def result_look(entry: Entry, slot: Slot | None, state: RunState) -> tuple[str, 
 def approval_look(entry: Entry, slot: Slot | None, state: RunState) -> tuple[str, datetime]:
     asked = entry.body.get("verdict") == "requested" or slot is None
     return ("pt", entry.recorded_at) if asked or slot is None else ("ask", slot.at)
+
+
+def wait_of(slot: Slot) -> str:
+    """How an open step that waits is drawn; a call waits until its first attempt."""
+    if slot.kind != "call":
+        return WAITS[slot.kind]
+    return "" if slot.attempts else "ask" if slot.state == "awaiting_approval" else "timer"
 
 
 def wait_look(entry: Entry, slot: Slot | None, state: RunState) -> tuple[str, datetime]:
@@ -352,14 +359,14 @@ def ticks(
     cuts: Sequence[tuple[float, float]], folds: Sequence[tuple[float, float]], start: datetime
 ) -> list[tuple[float, str]]:
     """Times at a few places of the lane, none inside a fold; milliseconds where seconds would repeat."""
-    found: list[tuple[float, str]] = []
-    close = cuts[-1][0] < len(TICKS)
-    for x in FEW_TICKS if close else TICKS:
+    found: list[tuple[float, datetime]] = []
+    for x in TICKS:
         if x > cuts[-1][1] or any(left <= x <= left + width for left, width in folds):
             continue
         i = min(max(bisect_right([place for _, place in cuts], x), 1), len(cuts) - 1)
         (t0, x0), (t1, x1) = cuts[i - 1], cuts[i]
         seconds = t0 + (t1 - t0) * ((x - x0) / (x1 - x0) if x1 > x0 else 0.0)
-        at = start.astimezone(UTC) + timedelta(seconds=seconds)
-        found.append((float(x), f"{at:%H:%M:%S}" + (f".{at.microsecond // 1000:03}" if close else "")))
-    return found
+        found.append((float(x), start.astimezone(UTC) + timedelta(seconds=seconds)))
+    if len({f"{at:%H:%M:%S}" for _, at in found}) == len(found):
+        return [(x, f"{at:%H:%M:%S}") for x, at in found]
+    return [(x, f"{at:%H:%M:%S}.{at.microsecond // 1000:03}") for x, at in found if x in FEW_TICKS]

@@ -23,6 +23,7 @@ urlpatterns = [
     path("workers", fleet_views.workers, name="workers"),
     path("agents", fleet_views.agents, name="agents"),
     path("agents/<path:name>", fleet_views.agent, name="agent"),
+    path("gates", fleet_views.gates, name="gates"),
     path("gates/place", fleet_views.place, name="place_gate"),
     path("gates/<int:gate_id>/lift", fleet_views.lift, name="lift_gate"),
 ]

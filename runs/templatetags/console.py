@@ -96,15 +96,28 @@ def question_template(slot: Slot) -> str:
 
 @register.filter
 def schema_word(schema: Any) -> str:
-    """What kind of answer a JSON schema asks for, in a word or two."""
-    named = schema.get("title") or schema.get("type") if isinstance(schema, dict) else None
-    return values.line(named or "as its schema says")
+    """What kind of value a JSON schema asks for, in a word or two."""
+    if not isinstance(schema, dict):
+        return "anything"
+    if isinstance(either := schema.get("anyOf"), list):
+        return " or ".join(dict.fromkeys(schema_word(one) for one in either))
+    if isinstance(ref := schema.get("$ref"), str):
+        return values.line(ref.rpartition("/")[2])
+    if "enum" in schema:
+        return f"one of {values.line(schema['enum'])}"
+    return values.line(schema.get("title") if schema.get("type") == "object" else schema.get("type", "anything"))
 
 
 @register.filter
 def why(run: Run) -> str:
     """Why it does not move; a queued run that nobody said anything of waits for a worker."""
     return values.readable(run.reason or ("waits for a free worker" if run.status == Status.QUEUED else ""))
+
+
+@register.filter
+def sentence(text: str) -> str:
+    """With a full stop, unless it ends in one or in a question mark."""
+    return text if not text or text[-1] in ".?!…" else f"{text}."
 
 
 @register.filter

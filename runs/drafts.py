@@ -12,6 +12,7 @@ from journal.encoding import problems
 from journal.entries import Draft, Kind
 from runs.agents import Agent
 from runs.digests import approval_digest, key_of
+from runs.mistakes import cannot_keep, unknown_tool
 from runs.moves import Ask, Call, Decided, Fail, Finish, Move, Sleep, Spawn, WaitFor, as_record, some
 from runs.outcomes import describe
 from runs.slots import Control, Slot
@@ -166,11 +167,10 @@ def faults(agent: Agent, call: Call) -> list[str]:
     """Why this call cannot be sent, one sentence each."""
     tool = agent.toolbox.get(call.tool)
     if tool is None:
-        return [f"{agent.name} has no tool {call.tool!r}; it has {', '.join(sorted(agent.toolbox)) or 'none'}"]
-    lost = problems({"args": call.args}, "call")
-    return [f"{path} cannot be journaled: give JSON values, dates, decimals or bytes" for path in lost] or tool.faults(
-        call.args
-    )
+        return [unknown_tool(agent.name, call.tool, agent.toolbox)]
+    if problems(call.args):
+        return cannot_keep(f"{call.tool}: the argument ", call.args)
+    return tool.faults(call.args)
 
 
 def request_approval(step: int, digest: str) -> Draft:

@@ -10,8 +10,9 @@ from typing import Any, Protocol
 from journal.encoding import canonical, decode, encode
 from journal.entries import Entry
 from runs.agents import Agent, FunctionModel
+from runs.mistakes import line_of, raised
 from runs.moves import Decided, Fail, Finish, Won, as_decided, as_record, from_record
-from runs.outcomes import CallFailed, describe
+from runs.outcomes import CallFailed
 from runs.run_view import RunView
 from runs.slots import Decision, Slot
 from runs.state import RunState
@@ -95,7 +96,7 @@ class DecideDriver:
         try:
             return self.decide(prefix)
         except BaseException as error:
-            return Decided([Fail(f"the agent's code raised {describe(error)}")])
+            return Decided([Fail(raised(error))])
 
 
 class ModelDriver:
@@ -161,14 +162,21 @@ class FlowDriver:
         try:
             yielded = self._send(settled)
             self.single = not isinstance(yielded, (list, tuple))
-            self.standing = as_decided(yielded)
+            self.standing = self._decided(yielded)
         except StopIteration as end:
             self.standing = Decided([Finish(end.value)])
         except CallFailed as failed:
             self.standing = Decided([Fail(str(failed))])
         except BaseException as error:  # SystemExit and the like too: an agent's code ends its run, never the worker
             log.warning("run %s: a flow raised", state.run_id, exc_info=True)
-            self.standing = Decided([Fail(f"the agent's code raised {describe(error)}")])
+            self.standing = Decided([Fail(raised(error))])
+
+    def _decided(self, yielded: Any) -> Decided:
+        """Raises TypeError with the line of the yield."""
+        try:
+            return as_decided(yielded)
+        except TypeError as error:
+            raise TypeError(f"{error} ({line_of(self.flow)})") from None
 
     def _send(self, settled: list[Slot] | None) -> Any:
         if settled is None:

@@ -26,9 +26,9 @@ from runs.calls import Ended, Raised, drain
 from runs.claims import CRASH_LIMIT, Claim, Lost
 from runs.digests import approval_digest
 from runs.drivers import Diverged, ModelRequest
+from runs.mistakes import difference, raised
 from runs.moves import Decided, Fail, Finish
-from runs.outcomes import describe
-from runs.parking import open_children, park_for, sentence
+from runs.parking import open_children, park_for, sentence, stopped_by
 from runs.performing import (
     MODEL_RETRY,
     MODEL_STEP,
@@ -151,23 +151,13 @@ class Slice(Recorder):
 
     def stop(self) -> Park | None:
         """Why no new attempt may begin, and as what the run is let go then."""
-        state, worker = self.state, self.worker
-        if (beyond := state.beyond) is not None:
-            why = f"entry {beyond.seq}, {beyond.kind} version {beyond.v}, was written by a newer worker: waits for one"
-            return Park("waiting_for_version", why)
-        if state.quarantined is not None and state.cancel is None:
-            return Park("quarantined", state.quarantined.reason)
-        if state.diverged is not None and state.cancel is None:
-            return Park("held", f"diverged: {state.diverged.reason}")
-        if state.braked is not None and state.cancel is None:
-            return Park("held", f"brake: {state.braked.reason}")
-        if state.held is not None and state.cancel is None:
-            return Park("held", f"held by {state.held.actor}: {state.held.reason}")
-        if worker.draining:
+        if (park := stopped_by(self.state)) is not None:
+            return park
+        if self.worker.draining:
             return Park("queued", "its worker is draining")
-        if (gate := worker.gate_for(self.agent)) is not None:
+        if (gate := self.worker.gate_for(self.agent)) is not None:
             return Park("held", gate)
-        if time.monotonic() - self.began > SLICE_SECONDS or state.next_step - self.first_step > SLICE_STEPS:
+        if time.monotonic() - self.began > SLICE_SECONDS or self.state.next_step - self.first_step > SLICE_STEPS:
             return Park("queued", "its slice is over")
         return None
 
@@ -260,7 +250,7 @@ class Slice(Recorder):
             raise
         except BaseException as error:  # SystemExit and the like too: an agent's code ends its run, never the worker
             log.warning("run %s: agent %s raised", self.run_id, self.agent.name, exc_info=True)
-            return self.write(Decided([Fail(f"the agent's code raised {describe(error)}")]))
+            return self.write(Decided([Fail(raised(error))]))
         if isinstance(decided, ModelRequest):
             return self.ask_model(decided)
         return self.write(decided)
@@ -320,7 +310,8 @@ class Slice(Recorder):
         return self.worker.gates.over(f"tool:{tool}") is not None
 
     def diverge(self, error: Diverged) -> None:
-        reason = f"entry {error.seq}: the code decides otherwise than the journal says"
+        differs = difference(error.recorded, error.attempted)
+        reason = f"entry {error.seq}: the code decides otherwise than the journal says: {differs}"
         more = {"seq": error.seq, "recorded": error.recorded, "attempted": error.attempted}
         self.commit([drafts.control("diverged", reason, **more)], Park("held", f"diverged: {reason}"))
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from pydantic import TypeAdapter
 from pydantic.errors import PydanticSchemaGenerationError
 
+from runs.mistakes import not_a_move
+
 if TYPE_CHECKING:
     from runs.tools import Tool
 
@@ -287,7 +289,7 @@ def as_decided(given: object) -> Decided:
         if isinstance(move, First):
             raise TypeError("First stands alone: decide it by itself, not in a list")
         if not isinstance(move, MOVES):
-            raise TypeError(f"an agent decides {NAMED}, not {type(move).__name__}")
+            raise TypeError(not_a_move(move, NAMED))
     if not moves:
         raise TypeError("an agent decided nothing: return a move, or Finish()")
     if len(moves) > 1 and any(isinstance(move, (Finish, Fail)) for move in moves):

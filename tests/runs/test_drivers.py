@@ -130,8 +130,8 @@ def yields_nonsense(run: RunView) -> Generator[Any, Any, Any]:
 @pytest.mark.parametrize(
     ("code", "why"),
     [
-        (raising_flow, "the agent's code raised KeyError: 'no such key'"),
-        (yields_nonsense, f"the agent's code raised TypeError: an agent decides {NAMED}, not int"),
+        (raising_flow, "the agent's code raised KeyError: 'no such key' (test_drivers.py:"),
+        (yields_nonsense, f"the agent's code raised TypeError: an agent decides {NAMED}, not int: a flow gives"),
     ],
 )
 def test_a_flow_that_raises_ends_as_failed_live_and_on_resume(
@@ -140,7 +140,7 @@ def test_a_flow_that_raises_ends_as_failed_live_and_on_resume(
     release = Run.objects.get(id=start("read", {})).release_id
     monkeypatch.setattr(agents()[release], "flow", code)
     live = crew.drive(start("read", {}))
-    assert (live.status, live.reason) == ("failed", why)
+    assert live.status == "failed" and live.reason.startswith(why)
 
     def dies_before_done(point: str) -> None:
         crash_if(point == "before-done")
@@ -152,7 +152,7 @@ def test_a_flow_that_raises_ends_as_failed_live_and_on_resume(
     crash.hook = None
     crew.lose(worker)
     run = crew.drive(resumed)
-    assert (run.status, run.reason, run.epoch) == ("failed", why, 2)
+    assert (run.status, run.reason, run.epoch) == ("failed", live.reason, 2)
 
 
 def crash_if(now: bool) -> None:

@@ -15,6 +15,24 @@ from runs.state import RunState
 PEOPLE = ("held", "needs_reconciliation", "awaiting_approval")
 
 
+def stopped_by(state: RunState) -> Park | None:
+    """What its journal says against going on. A cancel overrules what people can lift."""
+    if (beyond := state.beyond) is not None:
+        why = f"entry {beyond.seq}, {beyond.kind} version {beyond.v}, was written by a newer worker: waits for one"
+        return Park("waiting_for_version", why)
+    if state.cancel is not None:
+        return None
+    if state.quarantined is not None:
+        return Park("quarantined", state.quarantined.reason)
+    if state.diverged is not None:
+        return Park("held", f"diverged: {state.diverged.reason}")
+    if state.braked is not None:
+        return Park("held", f"brake: {state.braked.reason}")
+    if state.held is not None:
+        return Park("held", f"held by {state.held.actor}: {state.held.reason}")
+    return None
+
+
 def park_for(acts: Mapping[int, Act], state: RunState, now: float) -> Park:
     """Held by a gate before needs a person before needs an approval before waits. A waiting sibling's time is kept.
 

@@ -88,8 +88,8 @@ def test_wrong_arguments_are_named() -> None:
 def test_an_argument_that_cannot_be_journaled_is_named_with_its_type_and_the_fix() -> None:
     said = calls(look_up, order_id=[1, {"socket": object()}])
     assert said == (
-        "look_up: the argument order_id[1].socket is of type object, which cannot be journaled: give JSON values, dates, "
-        "Decimals, UUIDs, bytes, or the id of the thing"
+        "look_up: the argument order_id[1].socket is of type object, which cannot be journaled: give JSON values, "
+        "dates, Decimals, UUIDs, bytes, or the id of the thing"
     )
     loop: list[Any] = []
     loop.append(loop)

@@ -4,6 +4,7 @@ from django.urls import URLPattern, URLResolver, include, path
 
 from config import health
 from config.api import api
+from config.manual import manual
 from config.metrics import metrics
 from runs import login
 
@@ -13,6 +14,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("metrics", metrics, name="metrics"),
     path("login", login.login_page, name="login"),
     path("logout", login.logout_page, name="logout"),
+    path("docs/", manual, {"page": ""}, name="manual"),
+    path("docs/<path:page>", manual),
     path("api/v1/", api.urls),
     path("", include("runs.urls")),
     path("", include("recovery.urls")),

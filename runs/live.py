@@ -27,7 +27,7 @@ from runs.models import Run
 from runs.queries import list_runs
 from runs.run_page import Reading, RunPage
 from runs.short_ids import short_id
-from runs.views import run_filter, whole
+from runs.views import run_filter, stateless_among, whole
 
 LASTS = 300.0  # a stream ends by itself, so that deploys and changed permissions take effect
 LOOKS = 5.0  # a lease lapses without a message: look at the row again this often
@@ -152,8 +152,10 @@ class ListPicture:
         shown = Run.objects.select_related("release", "session").filter(pk__in=self.rows)
         changed = [run for run in shown if told(run) != self.rows[run.id]]
         self.rows |= {run.id: told(run) for run in changed}
+        stateless = stateless_among(changed)
         partials = {
-            f"#run-{run.id}": render_to_string("runs/_run_row.html", {"run": run}, self.request) for run in changed
+            f"#run-{run.id}": render_to_string("runs/_run_row.html", {"run": run, "stateless": stateless}, self.request)
+            for run in changed
         }
         if not self.announced and any(run.id not in self.rows for run in runs[:1]):
             self.announced = True

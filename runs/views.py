@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 from django.contrib import messages
 from django.db.models import Count
@@ -51,6 +53,7 @@ def list_page(request: HttpRequest) -> HttpResponseBase:
         "facets": facets(wanted["status"]),
     }
     context["parent"] = find_run(asked["parent"]) if asked["parent"] else None
+    context["stateless"] = stateless_among(runs)
     context["rows"] = ",".join(run.id.hex for run in runs)
     return render(request, "runs/list.html", context)
 
@@ -76,6 +79,12 @@ def run_filter(request: HttpRequest) -> tuple[dict[str, Any], dict[str, Any]]:
         "parent": find_run(asked["parent"]).id if asked["parent"] else None,
     }
     return wanted, asked
+
+
+def stateless_among(runs: Sequence[Run]) -> set[UUID]:
+    """Which of them keep no journal. Lists come without the inputs that tell it."""
+    found = Run.objects.filter(id__in=[run.id for run in runs], input__isnull=False)
+    return set(found.values_list("id", flat=True))
 
 
 def facets(chosen: list[str]) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ from django.db.models.functions import Now
 
 from journal import crash
 from journal.payloads import payload_store
+from recovery.sweep import Sweep
 from runs import starting
 from runs.models import ENDED, Run
 from runs.queries import entries_of, state_of
@@ -23,6 +24,7 @@ from runs.sessions import Session
 from runs.state import RunState
 from runs.worker import Worker
 from tests.rig.ledger import wait_until
+from tests.rig.robot import Robot, tree_of
 
 
 class CrashHere(crash.Crashed):
@@ -97,6 +99,29 @@ class Crew:
                 return run
         raise AssertionError(f"the tree does not rest: {Run.objects.get(id=root).__dict__}, {journal(root)}")
 
+    def drive_out(self, robot: Robot, *roots: UUID, worker: Worker | None = None, seconds: float = 30.0) -> None:
+        """Every run of these trees to its end: the robot does what they wait for, a sweep what nobody was told."""
+        if worker is None:
+            worker = self.standing = self.standing or self.hire()
+        sweep = Sweep(self.dsn, 60.0, 0.05, self.take)
+        deadline = time.monotonic() + seconds
+        try:
+            while runs := [run for run in tree_of(*roots) if run.status not in ENDED]:
+                assert time.monotonic() < deadline, f"not at its end: {[told(run) for run in runs]}"
+                if not self._advance_ready(runs, worker) and not robot.serve(*roots):
+                    sweep.once()
+                    time.sleep(0.01)
+        finally:
+            sweep.close()
+
+    def _advance_ready(self, runs: list[Run], worker: Worker) -> int:
+        """One slice of each that no live session has and that is due; how many those were."""
+        due = Q(session=None) & (Q(status="queued") | Q(wake_at__lte=Now())) | Q(session__ended_at__isnull=False)
+        ready = list(Run.objects.filter(due, id__in=[run.id for run in runs], ended_at=None))
+        for run in ready:
+            worker.advance(run.id, run.release_id)
+        return len(ready)
+
     def close(self) -> None:
         crash.hook = None
         for worker in self.workers:
@@ -105,6 +130,10 @@ class Crew:
 
 def start(agent: str, input: Any = None, **given: Any) -> UUID:
     return starting.start(agent, input, **given)
+
+
+def told(run: Run) -> tuple[object, ...]:
+    return run.id, run.status, run.reason, [(e.seq, e.epoch, e.kind, e.step, e.body) for e in entries_of(run.id)]
 
 
 def journal(run_id: UUID) -> list[str]:

@@ -1,0 +1,1 @@
+from tests.machine.rig import machine_crew as machine_crew

@@ -1,0 +1,234 @@
+"""Two workers, a sweep, a person and the world, in any order, with crashes and thefts at any point."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ClassVar
+from uuid import UUID
+
+import psycopg
+from django.db import connection
+from django.db.models import Q
+from django.db.models.functions import Now
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+
+from journal import crash
+from recovery.commands import reconcile_intent
+from recovery.sweep import Sweep
+from runs.commands import (
+    answer_ask,
+    cancel_run,
+    decide_approval,
+    hold_run,
+    note_run,
+    release_run,
+    resume_run,
+    retry_run,
+    signal_run,
+)
+from runs.models import Permit, Run
+from runs.queries import state_of
+from runs.worker import Worker
+from tests.machine.agents import DRIVERS
+from tests.machine.judge import judge, judge_end
+from tests.machine.programs import programs
+from tests.machine.world import TROUBLES, WORLD
+from tests.rig.crew import CrashHere, Crew, start
+from tests.rig.robot import Robot, tree_of, tried
+
+MOST_RUNS = 3
+points = st.integers(0, 30)
+any_of = st.integers(0, 1000)
+THEFT_TOO_LATE = "before-effect"  # the lease was looked at: what follows is the pause that nobody can prevent
+STEAL = "UPDATE runs_workersession SET ended_at = clock_timestamp(), end_reason = 'a test' WHERE id = %s"
+
+
+class Machine(RuleBasedStateMachine):
+    crew: ClassVar[Crew]
+
+    def __init__(self) -> None:
+        super().__init__()
+        WORLD.reset(self.crew.dsn)
+        self.roots: list[UUID] = []
+        self.epochs: dict[UUID, int] = {}
+        self.workers = [self.crew.hire(), self.crew.hire()]
+        self.sweep = Sweep(self.crew.dsn, 60.0, 0.05, self.crew.take)
+        self.robot = Robot(WORLD.acted)
+
+    # -- runs and workers -------------------------------------------------------------------------------------------
+
+    @precondition(lambda self: len(self.roots) < MOST_RUNS)
+    @rule(program=programs(2), driver=st.sampled_from(DRIVERS))
+    def begin(self, program: list[Any], driver: str) -> None:
+        self.roots.append(start(driver, program))
+
+    @precondition(lambda self: self.roots)
+    @rule(which=any_of, who=st.sampled_from([0, 1]))
+    def advance(self, which: int, who: int) -> None:
+        self._advance(which, who)
+
+    @precondition(lambda self: self.roots)
+    @rule(which=any_of, who=st.sampled_from([0, 1]), at=points)
+    def crash(self, which: int, who: int, at: int) -> None:
+        """The worker dies when it passes this point."""
+
+        def die(_name: str) -> None:
+            raise CrashHere
+
+        self._advance(which, who, at, die)
+
+    @precondition(lambda self: self.roots)
+    @rule(which=any_of, who=st.sampled_from([0, 1]), at=points)
+    def steal(self, which: int, who: int, at: int) -> None:
+        """The worker sleeps at this point until its lease is over and another has driven the run; then it goes on."""
+        victim, thief = self.workers[who], self.workers[1 - who]
+        stolen = []
+
+        def sleep(name: str) -> None:
+            if name == THEFT_TOO_LATE:
+                return
+            stolen.append(name)
+            with psycopg.connect(self.crew.dsn, autocommit=True) as conn:
+                conn.execute(STEAL, (victim.session.id,))
+            victim.session._until = 0.0
+            self._advance_one(thief, 0)
+
+        self._advance(which, who, at, sleep)
+        if stolen and victim in self.workers:
+            self.replace(victim)
+
+    @precondition(lambda self: self.roots)
+    @rule(which=any_of, who=st.sampled_from([0, 1]), at=points, act=any_of)
+    def interfere(self, which: int, who: int, at: int, act: int) -> None:
+        """A person acts while the worker is at this point."""
+        self._advance(which, who, at, lambda _name: self.person(act))
+
+    def _advance(
+        self, which: int, who: int, at: int | None = None, happens: Callable[[str], object] = lambda _: None
+    ) -> None:
+        worker = self.workers[who]
+        passed, lock = [0], threading.Lock()
+
+        def count(name: str) -> None:
+            with lock:
+                passed[0] += 1
+                now = crash.hook is not None and passed[0] - 1 == at
+                if now:
+                    crash.hook = None
+            if now:
+                try:
+                    happens(name)
+                finally:
+                    if threading.current_thread() is not threading.main_thread():
+                        connection.close()
+
+        crash.hook = count
+        try:
+            self._advance_one(worker, which)
+        except CrashHere:
+            self.replace(worker)
+        finally:
+            crash.hook = None
+        self.look()
+
+    def _advance_one(self, worker: Worker, which: int) -> None:
+        due = Q(session=None) & (Q(status__in=("queued", "waiting_for_version")) | Q(wake_at__lte=Now()))
+        due |= Q(session__ended_at__isnull=False)
+        ready = list(Run.objects.filter(due, id__in=[run.id for run in self.runs()], ended_at=None).order_by("id"))
+        if ready:
+            run = ready[which % len(ready)]
+            worker.advance(run.id, run.release_id)
+
+    def replace(self, worker: Worker) -> None:
+        crash.hook = None
+        self.crew.lose(worker)
+        self.workers[self.workers.index(worker)] = self.crew.hire()
+
+    @rule()
+    def sweeps(self) -> None:
+        self.sweep.once()
+
+    @rule(seconds=st.sampled_from([0.01, 0.06]))
+    def time_passes(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    @rule(kind=st.sampled_from(TROUBLES))
+    def trouble(self, kind: str) -> None:
+        WORLD.troubles.append(kind)
+
+    # -- a person ---------------------------------------------------------------------------------------------------
+
+    @precondition(lambda self: self.roots)
+    @rule(act=any_of)
+    def person_acts(self, act: int) -> None:
+        self.person(act)
+        self.look()
+
+    @precondition(lambda self: self.roots)
+    @rule()
+    def person_serves(self) -> None:
+        self.robot.serve(*self.roots)
+        self.look()
+
+    def person(self, act: int) -> None:
+        """One of the acts that there are for one of the runs, possible or not: what is refused changes nothing."""
+        runs = self.runs()
+        run = runs[act % len(runs)]
+        acts = self.acts_on(run)
+        tried(acts[act // len(runs) % len(acts)])
+
+    def acts_on(self, run: Run) -> list[Callable[[], object]]:
+        why: dict[str, Any] = {"run_id": run.id, "reason": "a test", "actor": "olga"}
+        acts: list[Callable[[], object]] = [
+            partial(command, **why) for command in (hold_run, resume_run, cancel_run, release_run, retry_run)
+        ]
+        acts += [partial(signal_run, run_id=run.id, name=name, payload=0, actor="olga") for name in ("go", "on")]
+        acts.append(partial(note_run, run_id=run.id, text="a note", actor="victor"))
+        for slot in state_of(run.id).slots.values():
+            at: dict[str, Any] = {"run_id": run.id, "seq": slot.seq, "actor": "ada"}
+            if slot.kind == "ask":
+                acts += [partial(answer_ask, **at, value=value) for value in (7, "seven")]
+            elif slot.gate == "approval":
+                asked = at | {"digest": slot.digest, "note": "as ordered"}
+                acts += [partial(decide_approval, **asked, verdict=verdict) for verdict in ("approve", "deny")]
+            elif slot.in_doubt:
+                so = "happened" if WORLD.acts[slot.key] else "never_happened"
+                told = at | {"evidence": "looked", "attempt": len(slot.attempts)}
+                acts += [partial(reconcile_intent, **told, verdict=verdict) for verdict in (so, "probe")]
+        return acts
+
+    # -- what is true -----------------------------------------------------------------------------------------------
+
+    def runs(self) -> list[Run]:
+        return tree_of(*self.roots)
+
+    def look(self) -> None:
+        for run in self.runs():
+            judge(run, self.epochs.get(run.id, 0))
+            self.epochs[run.id] = run.epoch
+        assert not WORLD.wrong, WORLD.wrong
+
+    def teardown(self) -> None:
+        try:
+            if self.roots and not WORLD.wrong:
+                self.end_all()
+        finally:
+            crash.hook = None
+            self.sweep.close()
+            for worker in self.workers:
+                self.crew.lose(worker)
+            connection.close()
+
+    def end_all(self) -> None:
+        """A person who serves all of them; then they come to their end by themselves, and no permit is left."""
+        WORLD.troubles.clear()
+        self.crew.drive_out(self.robot, *self.roots, worker=self.workers[0], seconds=60)
+        self.look()
+        self.sweep.once()
+        for run in self.runs():
+            judge_end(run)
+        assert not Permit.objects.filter(run__in=self.runs()).exists()

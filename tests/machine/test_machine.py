@@ -1,0 +1,33 @@
+"""A random walk over everything at once. `HOLDFAST_MACHINE_EXAMPLES=500` walks for longer."""
+
+import os
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+import runs.worker
+from tests.machine.judge import WatchedSlice
+from tests.machine.machine import Machine
+from tests.rig.crew import Crew
+
+EXAMPLES = int(os.environ.get("HOLDFAST_MACHINE_EXAMPLES", "25"))
+STEPS = int(os.environ.get("HOLDFAST_MACHINE_STEPS", "25"))
+
+
+@pytest.mark.slow
+def test_every_promise_is_kept_in_any_order_of_events(machine_crew: Crew, monkeypatch: Any) -> None:
+    monkeypatch.setattr(runs.worker, "Slice", WatchedSlice)
+    Machine.crew = machine_crew
+    how = settings(
+        max_examples=EXAMPLES,
+        stateful_step_count=STEPS,
+        deadline=None,
+        database=None,
+        derandomize="HOLDFAST_MACHINE_EXAMPLES" not in os.environ,
+        phases=[Phase.generate, *([Phase.shrink] if EXAMPLES > 100 else [])],
+        suppress_health_check=list(HealthCheck),
+        print_blob=True,
+    )
+    run_state_machine_as_test(Machine, settings=how)

@@ -218,6 +218,22 @@ def test_no_crash_leaks_a_permit_or_sends_twice(
     wait_until(lambda: sweep.once() or not Permit.objects.exists(), "every permit is given back")
 
 
+def test_a_long_line_wakes_nobody_but_its_first(crew: Crew, ledger: Ledger, sweep: Sweep) -> None:
+    take_permits(crew, "tool:charge_two", 2)
+    line = [start("two") for _ in range(60)]
+    for run_id in line:
+        crew.advance(run_id)
+    crew.messages.clear()
+    for _ in range(20):
+        sweep.once()
+    assert not crew.messages and set(Run.objects.values_list("epoch", flat=True)) == {1}
+    assert give_back(crew, 1) == line[:1]
+    wait_until(lambda: sweep.once() or crew.messages, "the sweep tells the first")
+    for _ in range(20):
+        sweep.once()
+    assert {run_id for run_id, _ in crew.messages} == {line[0]}
+
+
 def test_a_permit_that_nobody_heard_of_is_told_by_the_sweep(crew: Crew, ledger: Ledger, sweep: Sweep) -> None:
     take_permits(crew, "tool:charge_two", 2)
     run_id = start("two")

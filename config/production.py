@@ -9,6 +9,7 @@ from config.settings import *
 if not os.environ.get("SECRET_KEY"):
     raise ImproperlyConfigured("SECRET_KEY is not set: every process of a deployment needs the same one.")
 
+HOLDFAST_ALLOW_REDEFINE = False
 SECURE_SSL_REDIRECT = True
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 SECURE_HSTS_SECONDS = 31_536_000

@@ -22,6 +22,8 @@ HOLDFAST_STORE_URL = ENVIRONMENT.store_url
 HOLDFAST_REDACT = ENVIRONMENT.redact
 HOLDFAST_METRICS_TOKEN = os.environ.get("HOLDFAST_METRICS_TOKEN", "")
 HOLDFAST_DEMO = os.environ.get("HOLDFAST_DEMO") == "1"  # `up` with its demo: a button there kills workers
+# In development: an agent may change under its version, and its runs go on under the new content.
+HOLDFAST_ALLOW_REDEFINE = os.environ.get("HOLDFAST_ALLOW_REDEFINE") == "1"
 # Tests alone may use a database that forgets.
 HOLDFAST_ALLOW_NO_FSYNC = os.environ.get("HOLDFAST_ALLOW_NO_FSYNC") == "tests"
 

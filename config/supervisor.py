@@ -21,9 +21,11 @@ from config.embedded import EmbeddedError, valkey
 from config.embedded.postgres import Postgres
 from config.environment import ROOT
 from config.installation import Installation
+from config.reload import SourceWatch
 from config.session_watch import SessionWatch
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+RELOAD_EVERY = 0.3  # seconds between two looks at the agents' files
 RECOVERY_PATIENCE = 600  # seconds: a database that was killed under load replays its log before it answers
 
 
@@ -35,6 +37,7 @@ class Plan:
     workers: int
     demo: bool
     payments_port: int
+    reload: bool = False
 
 
 class Supervisor:
@@ -54,6 +57,8 @@ class Supervisor:
             self.others.append(self._command("demo", place.manage_words("demo")))
         self._stops = 0
         self._overdue: set[UUID] = set()
+        self.sources = SourceWatch(place.environment.agents) if plan.reload else None
+        self._renewed: set[str] = set()  # children that were told to leave so that they start with changed sources
         self._reader, self._writer = os.pipe()
 
     @property
@@ -123,7 +128,19 @@ class Supervisor:
 
     # Keeping alive
 
+    def _reload(self) -> None:
+        """Workers let their runs go, as at any stop; the web process knows the agents too."""
+        changed = self.sources.changed() if self.sources is not None else []
+        if not changed or self._stops:
+            return
+        self.place.say(f"{changed[0].name} has changed: workers and web start anew")
+        for child in (*self.workers, self.web):
+            self._renewed.add(child.name)
+            child.due = 0.0
+            child.send(signal.SIGTERM)
+
     def _tend(self) -> None:
+        self._reload()
         for session in self._take_overdue():
             for worker in self.workers:
                 if worker.session == session and worker.process is not None:
@@ -138,6 +155,9 @@ class Supervisor:
                 if code > 0 and (last := last_line(log)):
                     self.place.say(f"{child.name} said at last: {last}")
                 self._bury(child)
+                if child.name in self._renewed:
+                    self._renewed.discard(child.name)
+                    child.due = 0.0
             if child.process is None and time.monotonic() >= child.due and not self._stops:
                 self._start(child)
 
@@ -216,6 +236,7 @@ class Supervisor:
         os.write(self._writer, b"!")
 
     def _sleep(self, seconds: float = 1.0) -> None:
+        seconds = min(seconds, RELOAD_EVERY) if self.sources is not None else seconds
         if select.select([self._reader], [], [], seconds)[0]:
             os.read(self._reader, 4096)
 

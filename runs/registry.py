@@ -45,9 +45,10 @@ def announce() -> list[Release]:
     """Record the releases of this process with their full content. Other content under a known version is refused."""
     for release_id, agent in agents().items():
         other = Release.objects.filter(agent=agent.name, version=agent.version).exclude(id=release_id).first()
-        if other is not None:
+        if other is not None and not settings.HOLDFAST_ALLOW_REDEFINE:
             raise AgentsUnusable(
-                f"{other} is known with other content (release {other.id[:12]}): give the changed agent a new version"
+                f"{other} is known with other content (release {other.id[:12]}): give the changed agent a new version, "
+                "or in development start with --allow-redefine"
             )
         content = {"agent": agent.name, "version": agent.version, "content": agent.content}
         _announced[release_id], _ = Release.objects.get_or_create(id=release_id, defaults=content)

@@ -242,6 +242,9 @@ class RunState:
         else:
             self._settle(self.slots[e.step], e, e.body["outcome"], e.body.get("result"), e.body.get("error"))
 
+    def _pin(self, e: Entry) -> None:
+        self.release_id = e.body["release"]
+
     def _control(self, e: Entry) -> None:
         control = Control(e.body["verb"], e.body.get("reason", ""), e.actor, e.recorded_at, e.seq, e.body)
         match control.verb:
@@ -292,6 +295,7 @@ FOLDS: dict[str, Fold] = {
     Kind.TIMER: RunState._timer,
     Kind.SIGNAL: RunState._signal,
     Kind.CHILD: RunState._child,
+    Kind.PIN: RunState._pin,
     Kind.CONTROL: RunState._control,
     Kind.DONE: RunState._done,
 }

@@ -23,11 +23,17 @@ class Command(BaseCommand):
         )
         parser.add_argument("--no-demo", action="store_true", help="no demo agents, runs and payments service")
         parser.add_argument("--data", metavar="DIR", help="where everything is kept (HOLDFAST_DATA, or var/)")
+        parser.add_argument("--reload", action="store_true", help="development: restart workers when agents change")
+        parser.add_argument(
+            "--allow-redefine", action="store_true", help="development: other content under an agent's known version"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["data"]:
             os.environ["HOLDFAST_DATA"] = options["data"]
         try:
+            if options["allow_redefine"]:
+                os.environ["HOLDFAST_ALLOW_REDEFINE"] = "1"
             if options["no_demo"]:
                 os.environ["HOLDFAST_DEMO"] = "0"
             environment = read_environment()
@@ -42,7 +48,7 @@ class Command(BaseCommand):
             if workers and not environment.agents:
                 print_line("no agents: name their modules in HOLDFAST_AGENTS. No workers start.")
                 workers = 0
-            plan = Plan(port, workers, not options["no_demo"], free_port(PAYMENTS_PORT))
+            plan = Plan(port, workers, not options["no_demo"], free_port(PAYMENTS_PORT), options["reload"])
             Supervisor(place, plan).run()
         except (InstallationError, EmbeddedError, ImproperlyConfigured) as error:
             raise CommandError(str(error)) from error

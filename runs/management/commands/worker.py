@@ -16,6 +16,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from journal.durability import durability_faults
 from runs import process
 from runs.dispatch import queue_of
+from runs.redefine import repin_for_ever
 from runs.registry import AgentsUnusable, agents, announce
 from runs.worker import Worker
 
@@ -31,7 +32,13 @@ class Command(BaseCommand):
         parser.add_argument("--concurrency", type=int, default=50, help="runs at a time (default 50)")
         parser.add_argument("--name", default=f"{socket.gethostname()}-{os.getpid()}")
 
+        parser.add_argument(
+            "--allow-redefine", action="store_true", help="development: other content under an agent's known version"
+        )
+
     def handle(self, *args: Any, **options: Any) -> None:
+        if options["allow_redefine"]:
+            settings.HOLDFAST_ALLOW_REDEFINE = True
         name, pool, concurrency = options["name"], options["pool"], options["concurrency"]
         if not 1 <= concurrency <= 500:
             raise CommandError("--concurrency is a number from 1 to 500")
@@ -48,6 +55,8 @@ class Command(BaseCommand):
             grace = f"the grace of {settings.HOLDFAST_GRACE_SECONDS:g} s is shorter than the longest timeout of a tool"
             self.stderr.write(f"{grace} ({longest:g} s): a stop may leave such a call in doubt")
         serve(name, pool, concurrency)
+        if settings.HOLDFAST_ALLOW_REDEFINE:
+            repin_for_ever()
         self.stdout.write(f"{name} serves {', '.join(str(release) for release in releases)}")
         self.stdout.flush()
         queues = ",".join(queue_of(release.id) for release in releases)

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+import psycopg
 from django.db import connection
 
 from journal.append import Conn, Head
@@ -36,7 +37,7 @@ def read_entries(
         "limit": limit,
         "kinds": None if kinds is None else list(kinds),
     }
-    with (conn or connection).cursor() as cursor:
+    with _cursor(conn) as cursor:
         cursor.execute(_ENTRIES.format("" if kinds is None else _OF_KINDS), given)
         return [_entry(run_id, *row) for row in cursor.fetchall()]
 
@@ -74,3 +75,8 @@ def _entry(
     if VERSIONS.get(kind) != v:
         body = upcast(kind, v, body)
     return Entry(run_id, seq, kind, v, step, settles, epoch, actor, recorded_at.astimezone(UTC), body)
+
+
+def _cursor(conn: Conn | None) -> Any:
+    """Binary where it can be: bodies come as they are, not as twice as many hexadecimal digits."""
+    return conn.cursor(binary=True) if isinstance(conn, psycopg.Connection) else (conn or connection).cursor()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -34,12 +35,11 @@ class RunView:
 
     def call(self, id: str) -> Slot | None:
         """The last call that the agent gave this id."""
-        return next((slot for slot in reversed(self.calls) if slot.id == id), None)
+        return next((slot for slot in self._newest_calls() if slot.id == id), None)
 
     @property
     def last(self) -> Slot | None:
-        calls = self.calls
-        return calls[-1] if calls else None
+        return next(self._newest_calls(), None)
 
     @property
     def answers(self) -> list[Slot]:
@@ -55,6 +55,10 @@ class RunView:
     def signals(self) -> list[Signal]:
         """Every signal that came, in order: `name`, `payload`, `id`."""
         return self._state.signals
+
+    def _newest_calls(self) -> Iterator[Slot]:
+        """The newest first, without going through all of a long run's for it."""
+        return (slot for slot in reversed(self._state.slots.values()) if slot.kind == "call")
 
     def _of(self, kind: str) -> list[Slot]:
         return [slot for slot in self._state.slots.values() if slot.kind == kind]

@@ -22,7 +22,7 @@ from runs.models import Release, Run, Status
 from runs.queries import find_run
 from runs.registry import AgentsUnusable
 from runs.short_ids import short_id
-from terminal.command import TerminalCommand
+from terminal.command import TerminalCommand, exit_codes
 from terminal.screen import Screen, Styled
 
 RECENT = 20  # runs that completion offers
@@ -151,7 +151,7 @@ def span(seconds: float) -> str:
 def control_words(name: str, command: Callable[..., Run], help: str, reason: str | None = None) -> click.Command:
     """The words of a command that does one thing to one run, with a reason."""
 
-    @click.command(name, help=help, context_settings=HELP)
+    @click.command(name, help=help, context_settings=HELP, epilog=exit_codes())
     @the_run
     @reason_option(reason)
     @as_json

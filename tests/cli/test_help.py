@@ -9,7 +9,7 @@ from django.core.management import CommandError, call_command, get_commands, loa
 from terminal.command import TerminalCommand
 from tests.cli.manage import ROOT, at_terminal, manage, refused
 
-OURS = ("journal", "recovery", "runs")
+OURS = ("config", "journal", "recovery", "runs")
 
 
 def ours() -> dict[str, TerminalCommand]:
@@ -22,7 +22,7 @@ COMMANDS = ours()
 
 def test_they_are_all_here() -> None:
     wanted = {
-        "agents", "answer", "approve", "cancel", "chaos", "completion", "gate", "generate", "hold", "intents",
+        "agents", "answer", "approve", "cancel", "chaos", "completion", "doctor", "gate", "generate", "hold", "intents",
         "journal", "note", "reconcile", "release", "resume", "retry", "run", "runs", "signal", "start", "token",
         "unquarantine", "workers",
     }  # fmt: skip

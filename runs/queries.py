@@ -64,7 +64,7 @@ def list_runs(
 
     `started`: from a time on, and before one. Ids begin with the time, so that new runs come in front of every page.
     """
-    runs = Run.objects.select_related("release", "session").order_by("-id")
+    runs = Run.objects.select_related("release", "session").defer(*UNLISTED).order_by("-id")
     if status:
         runs = runs.filter(status__in=status)
     if agent:
@@ -89,6 +89,19 @@ def list_runs(
             raise CursorUnknown(after) from None
     found = list(runs[: limit + 1])
     return found[:limit], str(found[limit - 1].id) if len(found) > limit else None
+
+
+# JSON that no list shows, and that would be parsed once a row.
+UNLISTED = (
+    "release__content",
+    "session__serves",
+    "session__codes",
+    "session__totals",
+    "intents",
+    "input",
+    "ending",
+    "request_digest",
+)
 
 
 def first_id(at: datetime) -> UUID:

@@ -40,12 +40,16 @@ class Story:
 
     run: Run = field(init=False)
     step: int = 0
+    parent: Run | None = None
+    parent_step: int | None = None
 
     def __post_init__(self) -> None:
         with transaction.atomic():
             run_id = new_run_id()
             create_head(run_id)
-            self.run = Run.objects.create(id=run_id, agent="refund-desk", release=release())
+            self.run = Run.objects.create(
+                id=run_id, agent="refund-desk", release=release(), parent=self.parent, parent_step=self.parent_step
+            )
         self.write(
             Kind.START,
             {"agent": "refund-desk", "input": {"order_id": "o-1"}, "release": release().id, "code": "ab" * 32},
@@ -80,6 +84,21 @@ class Story:
         if gate == "approval":
             self.write(Kind.APPROVAL, {"verdict": "requested", "digest": DIGEST}, step=self.step, actor="system")
         return seq
+
+    def opens(self, kind: str, **body: Any) -> int:
+        """A step that waits: ASK, TIMER or CHILD; its seq."""
+        self.step += 1
+        return self.write(kind, body, step=self.step)
+
+    def ask(self, question: str, schema: dict[str, Any] | None = None, **more: Any) -> int:
+        return self.opens(Kind.ASK, question=question, schema=schema or {"type": "string"}, **more)
+
+    def spawn(self, agent: str = "refund-desk", **more: Any) -> Story:
+        """The child's story; its CHILD entry is the last of this one."""
+        child = Story(parent=self.run, parent_step=self.step + 1)
+        body = {"verb": "spawned", "agent": agent, "input": {"n": 1}, "child": str(child.run.id), "release": "x"}
+        self.opens(Kind.CHILD, **body, **more)
+        return child
 
     def result(self, value: Any = None, outcome: str = "succeeded", **more: Any) -> int:
         body = {"outcome": outcome, "result": value, "source": "worker"} | more

@@ -7,14 +7,17 @@ next holder, or by the sweep.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+import logging
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
+import psycopg
 from psycopg import Connection
 from psycopg.errors import LockNotAvailable
-from psycopg_pool import ConnectionPool
+from psycopg_pool import ConnectionPool, PoolTimeout
 
 from journal.crash import crash_point
 from runs.limits import at_once_text, ordinal, rate_text
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
     from runs.slots import Slot
     from runs.state import RunState
     from runs.tools import Tool
+
+log = logging.getLogger("holdfast.permits")
 
 SHORT = 0.2  # seconds that a rate is waited for in place, instead of parking
 KEEP_PLACES = ("queued", "waiting", "awaiting_approval", "needs_reconciliation")
@@ -209,14 +214,26 @@ class Admission:
         elif park.status in ("awaiting_approval", "needs_reconciliation"):
             self._give_up([step for step in self.mine if step in state.open and state.open[step].in_doubt])
         if park.status in KEEP_PLACES and self.mine.keys() - self.granted.keys():
-            self.permits.parked_in_line(self.run_id)
+            with left_to_the_sweep(self.run_id):
+                self.permits.parked_in_line(self.run_id)
 
     def _give_up(self, steps: list[int]) -> None:
-        if steps:
+        if not steps:
+            return
+        with left_to_the_sweep(self.run_id):
             self.permits.free(self.run_id, steps)
             for step in steps:
                 self.mine.pop(step)
                 self.granted.pop(step, None)
+
+
+@contextmanager
+def left_to_the_sweep(run_id: UUID) -> Iterator[None]:
+    """A permit that cannot be given up now is given up after the next append, or by the sweep."""
+    try:
+        yield
+    except (psycopg.Error, PoolTimeout) as error:
+        log.warning("permits of run %s are left to the sweep: %s", run_id, error)
 
 
 def is_needed(slot: Slot | None, attempt: int) -> bool:

@@ -55,7 +55,7 @@ BEGIN
     END IF;
     IF refusal IS NULL AND look_urgent THEN
         sooner := (SELECT r.id FROM runs_run r WHERE r.release_id = row.release_id AND r.status = 'queued'
-                      AND r.priority > 0 AND r.priority > row.priority AND NOT r.over_limit
+                      AND r.priority > 0 AND r.priority > row.priority AND NOT r.over_limit AND r.crashes < 2
                     ORDER BY r.priority DESC, r.id LIMIT 1);
         refusal := CASE WHEN sooner IS NOT NULL THEN 'urgent' END;
     END IF;

@@ -12,7 +12,7 @@ from journal import crash
 from recovery.sweep import Sweep
 from runs.commands import cancel_run, decide_approval, hold_run
 from runs.models import Permit, Run
-from runs.permits import wake
+from runs.permits import DatabasePermits, wake
 from runs.queries import entries_of
 from runs.registry import agents, announce
 from runs.sdk import Limit, ToolContext, tool
@@ -280,3 +280,42 @@ def test_a_limit_names_an_argument_of_its_tool() -> None:
 
     with pytest.raises(ValueError, match="whole number"):
         Limit(0)
+
+
+def test_an_orphan_keeps_its_place_until_it_is_taken_over(
+    crew: Crew, monkeypatch: pytest.MonkeyPatch, sweep: Sweep
+) -> None:
+    dies, other, waits = start("in-flight"), start("in-flight"), start("in-flight")
+    release_id = Run.objects.get(id=dies).release_id
+    worker = crew.hire()
+
+    def die(name: str) -> None:
+        if name == "after-intent":
+            raise CrashHere
+
+    monkeypatch.setattr(crash, "hook", die)
+    with pytest.raises(CrashHere):
+        worker.advance(dies, release_id)
+    monkeypatch.setattr(crash, "hook", None)
+    crew.lose(worker)
+    put_in_flight(crew, [other])
+    assert crew.advance(waits).status == "queued", "the dead worker's run may still be acting"
+    assert crew.drive(dies).status == "done", "it is never refused its own place"
+    assert crew.messages[-1][0] == waits
+    assert crew.drive(waits).status == "done"
+
+
+def test_a_permit_that_cannot_be_given_up_never_harms_the_run(
+    crew: Crew, ledger: Ledger, sweep: Sweep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = crew.standing = crew.hire()
+
+    def away(*_: Any) -> None:
+        raise psycopg.OperationalError("away")
+
+    monkeypatch.setattr(DatabasePermits, "free", away)
+    run_id = start("two")
+    assert crew.drive(run_id, worker).status == "done"
+    assert Permit.objects.filter(run_id=run_id).exists()
+    sweep.once()
+    assert not Permit.objects.exists()

@@ -80,6 +80,15 @@ def test_every_word_of_the_sdk_is_explained() -> None:
     assert [name for name in seen if f"`{name}" not in table_of("writing-agents.md", "Flows")] == []
 
 
+def test_every_metric_is_explained() -> None:
+    sources = [(ROOT / "config" / "metrics.py").read_text(), (ROOT / "runs" / "totals.py").read_text()]
+    names = {name for source in sources for name in re.findall(r'"(holdfast_[a-z_]+)"', source)}
+    explained = set(re.findall(r"`(holdfast_[a-z_]+)", table_of("api.md", "Metrics")))
+    assert names and {name for name in names if name not in explained and f"{name}_total" not in explained} == set()
+    used = set(re.findall(r"`(holdfast_[a-z_]+)", "".join(page.read_text() for page in PAGES)))
+    assert used - explained == set()
+
+
 def test_every_command_is_named() -> None:
     manual = "".join(page.read_text() for page in PAGES)
     ours = [name for name, app in get_commands().items() if app in OURS and name not in INTERNAL]

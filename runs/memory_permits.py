@@ -58,9 +58,9 @@ class MemoryPermits:
             for run, step in list(line):
                 if run == run_id and (steps is None or step in steps):
                     del line[run, step]
-            for run, _ in list(line)[:most]:
-                if run not in {holder for holder, _ in before}:
-                    self.wake(run)
+            for granted in list(line)[:most]:
+                if granted not in before:
+                    self.wake(granted[0])
 
     def parked_in_line(self, run_id: UUID) -> None:
         """Nothing can have happened meanwhile."""

@@ -80,7 +80,7 @@ def _is_own(file: str) -> bool:
 
 def line_of(flow: Generator[Any, Any, Any]) -> str:
     """Where a flow stands that has just yielded."""
-    frame = flow.gi_frame
+    frame = getattr(flow, "gi_frame", None)
     return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}" if frame is not None else "its end"
 
 

@@ -177,8 +177,9 @@ def request_approval(step: int, digest: str) -> Draft:
     return Draft(Kind.APPROVAL, {"verdict": "requested", "digest": digest}, step=step, decision=True, actor=SYSTEM)
 
 
-def attempt(step: int | None, number: int, source: str) -> Draft:
-    return Draft(Kind.ATTEMPT, {"attempt": number, "source": source}, step=step, decision=True)
+def attempt(step: int | None, number: int, source: str, doubt: bool = False) -> Draft:
+    body = {"attempt": number, "source": source} | some(doubt=doubt or None)
+    return Draft(Kind.ATTEMPT, body, step=step, decision=True)
 
 
 def observation(step: int, body: dict[str, Any], decided: bool = False, actor: str = "worker") -> Draft:

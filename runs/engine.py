@@ -216,8 +216,8 @@ class Slice(Recorder):
         for step, act in ready.items():
             slot = self.state.slots[step]
             match act:
-                case Send(source):
-                    written.append(drafts.attempt(step, len(slot.attempts) + 1, source))
+                case Send(source, doubt):
+                    written.append(drafts.attempt(step, len(slot.attempts) + 1, source, doubt))
                 case Fire():
                     written.append(drafts.answer_expired(step) if slot.kind == "ask" else drafts.timer_fired(step))
                 case Join(how):

@@ -109,6 +109,10 @@ def outcome_of(flight: Flight, how: Ended, now: float) -> Draft:
         return drafts.observation(slot.step, body)
     error = how.error
     said = describe(error)
+    doubt = slot.attempts[-1].doubt
+    if isinstance(error, PermanentError) and doubt:
+        body = {"outcome": "unknown", "error": said, "source": "worker", "refused": True}
+        return drafts.observation(slot.step, body)
     if isinstance(error, PermanentError):
         return drafts.observation(slot.step, {"outcome": "failed", "error": said, "source": "worker"})
     if isinstance(error, TransientError) or tool.effect == "read":
@@ -119,7 +123,8 @@ def outcome_of(flight: Flight, how: Ended, now: float) -> Draft:
 def try_again(slot: Slot, tool: Tool, error: str, retry_after: float | None, now: float) -> Draft:
     number = len(slot.attempts)
     if number >= tool.retry.attempts:
-        body = {"outcome": "failed", "error": f"{error} (after {number} attempts)", "source": "worker"}
+        outcome = "unknown" if slot.attempts[-1].doubt else "failed"
+        body = {"outcome": outcome, "error": f"{error} (after {number} attempts)", "source": "worker"}
         return drafts.observation(slot.step, body)
     return drafts.failure(slot.step, error, now + max(tool.retry.wait(number, slot.key), retry_after or 0.0))
 

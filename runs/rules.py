@@ -16,9 +16,10 @@ PROBE_BACKOFF = Retry(backoff=2.0)
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Commit an ATTEMPT, then call the tool."""
+    """Commit an ATTEMPT, then call the tool. `doubt`: an earlier attempt may have acted; the key makes this one safe."""
 
     source: str
+    doubt: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +158,8 @@ def settle_keyed(slot: Slot, tool: Tool, moment: Moment) -> Act:
         return probe(slot, moment)
     if moment.cancelling:
         return unknown(slot, "the run is being cancelled, so it is not sent again to find out")
+    if slot.attempts[-1].refused:
+        return unknown(slot, "it was refused when it was sent again, which says nothing of the attempt before")
     if moment.now - slot.attempts[0].at.timestamp() >= tool.key_ttl:
         return unknown(slot, "the key may be forgotten by now")
     return again(slot, tool, moment)
@@ -182,11 +185,11 @@ def probe(slot: Slot, moment: Moment) -> Act:
 
 def again(slot: Slot, tool: Tool, moment: Moment) -> Act:
     """Send again under the same key: at once after a crash, with backoff after an answer that said nothing."""
-    last = slot.attempts[-1]
-    if last.unknown_at is None or last.hurried:
-        return Send("resume")
-    due = last.unknown_at.timestamp() + tool.retry.wait(last.number, slot.key)
-    return Send("retry") if due <= moment.now else WaitUntil(due, f"{slot.tool} (step {slot.step}) is tried again")
+    last, doubt = slot.attempts[-1], tool.effect == "keyed"
+    if last.hurried or (last.unknown_at is None and last.due is None):
+        return Send("resume", doubt)
+    due = last.due if last.unknown_at is None else last.unknown_at.timestamp() + tool.retry.wait(last.number, slot.key)
+    return Send("retry", doubt) if due is None or due <= moment.now else WaitUntil(due, f"{slot.tool} (step {slot.step}) is tried again")
 
 
 def unknown(slot: Slot, why: str) -> Act:

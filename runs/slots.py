@@ -21,6 +21,8 @@ class Attempt:
     due: float | None = None
     unknown_at: datetime | None = None
     hurried: bool = False  # somebody said that the next one need not wait
+    doubt: bool = False  # when it was sent, an earlier one may have acted: that this one did not settles nothing
+    refused: bool = False  # for good
 
 
 @dataclass(slots=True)
@@ -153,12 +155,17 @@ class Slot:
 
     @property
     def in_doubt(self) -> bool:
-        """Its last attempt has neither an error nor a settling observation, and nobody said that it did not happen."""
+        """Its last attempt has neither an error nor a settling observation, and nobody said that it did not happen.
+
+        Or it has an error, but an attempt before it may have acted.
+        """
         return self.kind == "call" and not self.settled and bool(self.attempts) and not self.surely_not_done
 
     @property
     def surely_not_done(self) -> bool:
-        return not self.attempts or self.cleared or self.attempts[-1].error is not None
+        if not self.attempts or self.cleared:
+            return True
+        return self.attempts[-1].error is not None and not self.attempts[-1].doubt
 
     @property
     def state(self) -> str:

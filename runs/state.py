@@ -150,6 +150,7 @@ class RunState:
 
     def _attempt(self, e: Entry) -> None:
         attempt = Attempt(e.body["attempt"], e.seq, e.epoch, e.recorded_at, e.body["source"])
+        attempt.doubt = e.body.get("doubt", False)
         if e.step is None:
             self.model_attempts.append(attempt)
             return
@@ -165,6 +166,7 @@ class RunState:
         if outcome == "unknown":
             if slot.attempts:
                 slot.attempts[-1].unknown_at = e.recorded_at
+                slot.attempts[-1].refused = e.body.get("refused", False)
             slot.error = e.body.get("error")
             return
         self._settle(slot, e, outcome, e.body.get("result"), e.body.get("error"))

@@ -75,7 +75,7 @@ def test_a_read_in_doubt_is_called_again() -> None:
 
 
 def test_a_keyed_call_in_doubt_is_sent_again_while_its_key_is_remembered() -> None:
-    assert act(slot(), tool("keyed")) == Send("resume")
+    assert act(slot(), tool("keyed")) == Send("resume", doubt=True)
     assert isinstance(act(slot(), tool("keyed", key_ttl=5)), AwaitPerson)
 
 
@@ -84,14 +84,14 @@ def test_a_keyed_call_is_asked_first_where_it_can_be_and_sent_after_three_undeci
     assert act(slot(), keyed) == Ask()
     assert isinstance(act(slot(UNDECIDED), keyed, after=3.1), WaitUntil)
     assert act(slot(UNDECIDED), keyed, after=60) == Ask()
-    assert act(slot(UNDECIDED, UNDECIDED, UNDECIDED), keyed, after=60) == Send("resume")
+    assert act(slot(UNDECIDED, UNDECIDED, UNDECIDED), keyed, after=60) == Send("resume", doubt=True)
 
 
 def test_a_keyed_call_that_answered_nothing_is_sent_again_with_backoff() -> None:
     keyed = tool("keyed", retry=Retry(backoff=10))
     early = act(slot(UNKNOWN), keyed, after=4)
     assert isinstance(early, WaitUntil) and 3 + 5 <= early.at - START.timestamp() <= 3 + 10
-    assert act(slot(UNKNOWN), keyed, after=14) == Send("retry")
+    assert act(slot(UNKNOWN), keyed, after=14) == Send("retry", doubt=True)
 
 
 def test_a_probed_call_waits_for_what_is_still_in_flight_then_asks_and_never_sends_blindly() -> None:

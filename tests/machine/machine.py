@@ -156,9 +156,10 @@ class Machine(RuleBasedStateMachine):
     def time_passes(self, seconds: float) -> None:
         time.sleep(seconds)
 
-    @rule(kind=st.sampled_from(TROUBLES))
-    def trouble(self, kind: str) -> None:
-        WORLD.troubles.append(kind)
+    @rule(kinds=st.lists(st.sampled_from(TROUBLES), min_size=1, max_size=4))
+    def trouble(self, kinds: list[str]) -> None:
+        """What the next calls meet."""
+        WORLD.troubles.extend(kinds)
 
     # -- a person ---------------------------------------------------------------------------------------------------
 

@@ -111,6 +111,7 @@ class Crew:
                 if not self._advance_ready(runs, worker) and not robot.serve(*roots):
                     sweep.once()
                     time.sleep(0.01)
+            sweep.once()  # for what a worker left behind whose death came after the end
         finally:
             sweep.close()
 

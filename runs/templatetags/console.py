@@ -189,8 +189,10 @@ def ago(at: datetime | None) -> str:
 
 
 @register.filter
-def duration(seconds: float) -> str:
+def duration(seconds: object) -> str:
     """342 ms, 2.1 s, 12 m 28 s, 5 h 02 m, 2 d 1 h."""
+    if not isinstance(seconds, int | float):  # a contract of an older release may not say
+        return "not known"
     seconds = max(0.0, seconds)
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from journal.append import append_person, create_head, new_run_id, raise_epoch
 from journal.entries import Draft, Kind
+from journal.read import read_head
 from runs.models import Release, Run, Status, WorkerSession
 from runs.short_ids import short_id
 
@@ -58,6 +59,10 @@ class Story:
     @property
     def url(self) -> str:
         return f"/runs/{short_id(self.run.id)}"
+
+    @property
+    def last(self) -> int:
+        return read_head(None, self.run.id).last_seq
 
     def write(self, kind: str, body: dict[str, Any], **fields: Any) -> int:
         """The new entry's seq."""

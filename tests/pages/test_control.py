@@ -1,7 +1,7 @@
 import pytest
 from django.test import Client
 
-from journal.entries import Kind
+from journal.entries import Entry, Kind
 from journal.read import read_entries
 from runs.models import Run, Status
 from tests.pages.journals import Story
@@ -25,6 +25,75 @@ def test_a_control_says_what_it_writes_and_writes_it_with_reason_and_name(
     assert olga.post(f"{story.url}/{verb}", {"reason": "asked by support"}).status_code == 302
     last = read_entries(None, story.run.id, kinds=[Kind.CONTROL])[-1]
     assert (last.actor, last.body["verb"], last.body["reason"]) == ("olga", verb, "asked by support")
+
+
+def last_entry(story: Story) -> Entry:
+    return read_entries(None, story.run.id)[-1]
+
+
+def test_a_note_is_written_also_when_the_run_has_ended(olga: Client) -> None:
+    story = Story()
+    story.done(result=1)
+    story.now_is(Status.DONE, ended_at="2026-11-17T14:02:11Z")
+    assert f"{story.url}/note" in olga.get(story.url).content.decode()
+    assert "Write the note." in olga.post(f"{story.url}/note", {"text": " "}).content.decode()
+    assert olga.post(f"{story.url}/note", {"text": "called the bank"}).status_code == 302
+    assert (last_entry(story).kind, last_entry(story).body, last_entry(story).actor) == (
+        "NOTE",
+        {"text": "called the bank"},
+        "olga",
+    )
+
+
+def test_a_signal_is_sent_with_its_payload_once(olga: Client) -> None:
+    story = Story()
+    story.opens(Kind.TIMER, verb="set", signal="confirmed")
+    story.now_is(Status.WAITING, "waits for the signal confirmed")
+    address = f"{story.url}/signal?name=confirmed"
+    assert address in olga.get(story.url).content.decode()
+    assert 'value="confirmed"' in olga.get(address).content.decode()
+    sent = {"name": "confirmed", "payload": '{"pages": 3}', "signal_id": "click-1"}
+    for _ in range(2):
+        assert olga.post(address, sent).status_code == 302
+    assert [e.body for e in read_entries(None, story.run.id, kinds=[Kind.SIGNAL])] == [
+        {"name": "confirmed", "payload": {"pages": 3}, "id": "click-1"}
+    ]
+    other = olga.post(address, sent | {"payload": "4"})
+    assert other.status_code == 409 and "with another payload" in other.content.decode()
+    assert Run.objects.get(pk=story.run.pk).status == Status.QUEUED
+
+
+@pytest.mark.parametrize("payload", ["{oops", "NaN", "[" * 100_000])
+def test_a_payload_that_is_no_json_is_said_at_the_field(olga: Client, payload: str) -> None:
+    story = Story()
+    answer = olga.post(f"{story.url}/signal", {"name": "", "payload": payload})
+    page = answer.content.decode()
+    assert answer.status_code == 422 and "This is not JSON" in page and "Name the signal" in page
+
+
+def test_retry_is_offered_while_something_waits_to_be_tried_again(olga: Client) -> None:
+    story = Story()
+    story.call()
+    story.now_is(Status.WAITING, "refund (step 1) is tried again")
+    assert f"{story.url}/retry" not in olga.get(story.url).content.decode()
+    refused = olga.post(f"{story.url}/retry", {"reason": "now"})
+    assert refused.status_code == 409 and "waits to be tried again" in refused.content.decode()
+    story.write(Kind.ERROR, {"error": "away", "due": 4e9}, step=1)
+    assert f"{story.url}/retry" in olga.get(story.url).content.decode()
+    assert olga.post(f"{story.url}/retry", {"reason": "they are back"}).status_code == 302
+    assert last_entry(story).body == {"verb": "retry", "reason": "they are back"}
+
+
+def test_a_cancel_says_how_many_runs_it_reaches(olga: Client) -> None:
+    story = Story()
+    one, two = story.spawn(), story.spawn()
+    one.spawn()
+    two.now_is(Status.DONE, ended_at="2026-11-17T14:02:11Z")
+    page = olga.get(f"{story.url}/cancel").content.decode()
+    assert "It reaches 3 runs: this one and 2 open runs below it." in page and "Cancel run: 3 runs" in page
+    olga.post(f"{story.url}/cancel", {"reason": "a mistake"})
+    assert last_entry(one).body["cause"]["run"] == str(story.run.id)
+    assert "It reaches" not in olga.get(f"{one.spawn().url}/cancel").content.decode()
 
 
 def test_a_reason_is_asked_for_in_place(olga: Client) -> None:

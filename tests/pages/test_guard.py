@@ -10,7 +10,7 @@ from tests.pages.journals import Story, awaiting_approval, in_doubt
 
 pytestmark = pytest.mark.django_db
 
-PAGES = ["/runs", "/workers", "{run}", "{run}/entries/1"]
+PAGES = ["/runs", "/workers", "/agents", "/agents/refund-desk", "/gates", "{run}", "{run}/entries/1"]
 # role → what it may do
 MAY = {
     "victor": set(),
@@ -29,7 +29,20 @@ def test_nobody_signed_in_is_led_to_the_login_and_back(page: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "verb", ["cancel", "hold", "resume", "release", "intents/2/approval", "intents/2/reconcile", "kill-worker"]
+    "verb",
+    [
+        "cancel",
+        "hold",
+        "resume",
+        "release",
+        "retry",
+        "signal",
+        "note",
+        "asks/2/answer",
+        "intents/2/approval",
+        "intents/2/reconcile",
+        "kill-worker",
+    ],
 )
 def test_nothing_is_written_for_nobody(verb: str) -> None:
     story = Story()

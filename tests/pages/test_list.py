@@ -1,5 +1,6 @@
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from runs.models import Status
 from runs.short_ids import short_id
@@ -30,7 +31,10 @@ def test_the_list_is_paged_by_keyset(victor: Client) -> None:
     assert short_id(stories[0].run.id) in second and "Older runs" not in second
 
 
-@pytest.mark.parametrize("query", ["status=nonsense", "q=%00", "agent=nobody", "q=r-zzzzzzzz"])
+NOTHING = ["status=nonsense", "q=%00", "agent=nobody", "q=r-zzzzzzzz", "label=%00:%00", "label=a:%00", "label=:"]
+
+
+@pytest.mark.parametrize("query", NOTHING)
 def test_filters_that_match_nothing_or_make_no_sense_do_no_harm(victor: Client, query: str) -> None:
     assert victor.get(f"/runs?{query}").status_code == 200
 
@@ -53,3 +57,34 @@ def test_workers_tell_their_lease_and_the_runs_they_hold(victor: Client) -> None
     Story().now_is(Status.RUNNING, session=session("w1"))
     page = victor.get("/workers").content.decode()
     assert "w1" in page and "Live" in page and "threads, 50 at once" in page
+
+
+def test_the_list_is_narrowed_by_label_from_the_form_or_the_search(victor: Client) -> None:
+    blue, red = Story().now_is(Status.QUEUED, labels={"tenant": "a:b"}), Story()
+    for query in ("label=tenant:a:b", "q=label:tenant:a:b"):
+        page = victor.get(f"/runs?{query}").content.decode()
+        assert short_id(blue.run.id) in page and short_id(red.run.id) not in page
+        assert 'value="tenant:a:b"' in page
+    assert "A label is written name:value." in victor.get("/runs?label=tenant").content.decode()
+
+
+def test_the_list_is_narrowed_to_the_children_of_a_run(victor: Client) -> None:
+    parent, other = Story(), Story()
+    child = parent.spawn()
+    page = victor.get(f"/runs?parent={short_id(parent.run.id)}").content.decode()
+    assert f'id="run-{child.run.id}"' in page and f'id="run-{other.run.id}"' not in page
+    assert "Children of" in page and f'name="parent" value="{short_id(parent.run.id)}"' in page
+    assert f"child of {short_id(parent.run.id)}" in victor.get("/runs").content.decode()
+    assert victor.get("/runs?parent=r-zzzzzzzz").status_code == 404
+
+
+def test_a_queued_run_says_that_it_waits_for_a_worker(victor: Client) -> None:
+    Story()
+    assert "waits for a free worker" in victor.get("/runs").content.decode()
+
+
+def test_live_workers_stand_before_those_that_ended(victor: Client) -> None:
+    session("gone", ended_at=timezone.now())
+    session("here")
+    page = victor.get("/workers").content.decode()
+    assert page.index(">here<") < page.index(">gone<") and "/agents" in page

@@ -38,7 +38,21 @@ def test_every_icon_that_is_named_is_drawn() -> None:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("address", ["/login", "/runs", "{run}", "{run}/intents/3/reconcile", "/workers", "/nowhere"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/login",
+        "/runs",
+        "{run}",
+        "{run}/intents/3/reconcile",
+        "{run}/signal",
+        "/workers",
+        "/agents",
+        "/agents/refund-desk",
+        "/gates/place",
+        "/nowhere",
+    ],
+)
 def test_every_page_has_the_strict_policy_and_nothing_inline(max: Client, address: str) -> None:
     story, _ = in_doubt()
     client = Client() if address == "/login" else max

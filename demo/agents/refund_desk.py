@@ -69,15 +69,22 @@ def mail(ctx: ToolContext, to: str, subject: str, body: str) -> Letter:
 @flow(name="refund-desk", version="1", tools=[lookup_order, refund, mail])
 def refund_desk(run: RunView) -> Generator[Any, Any, dict[str, Any]]:
     """Input: `order_id`, and `amount_cents` where it is less than the whole order."""
-    order = yield Call(lookup_order, order_id=run.input["order_id"])
+    order = yield Call(lookup_order, order_id=run.input["order_id"], thought="What was bought, by whom, for how much?")
     amount = run.input.get("amount_cents", order["total_cents"])
+    money = f"{amount / 100:.2f}"
+    thought = f"{money} of {order['total_cents'] / 100:.2f} go back to {order['email']}"
     try:
-        done = yield Call(refund, order_id=order["id"], amount_cents=amount)
+        done = yield Call(refund, order_id=order["id"], amount_cents=amount, thought=thought)
     except CallFailed as refused:
         return {"refunded": False, "why": refused.reason}
-    money = f"{amount / 100:.2f}"
     yield [
-        Call(mail, to=order["email"], subject=f"Your refund for {order['id']}", body=f"We paid back {money}."),
+        Call(
+            mail,
+            to=order["email"],
+            subject=f"Your refund for {order['id']}",
+            body=f"We paid back {money}.",
+            thought="Paid: tell the customer and bookkeeping",
+        ),
         Call(mail, to=BOOKKEEPING, subject=f"Refund {done['id']}", body=f"{money} for {order['id']}."),
     ]
     return {"refunded": True, "refund": done}

@@ -1,70 +1,106 @@
-"""Chaos: start runs, kill workers under them, and look whether every promise was kept."""
+"""Chaos: start runs, kill workers under them while a stand-in serves them, and look whether every promise was kept."""
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
 import socket
 import time
-import urllib.request
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from django.db import Error as DatabaseError
+from django.db import connection
 from django.utils import timezone
 
 from journal.read import read_entries
 from journal.verify import verify_run
-from runs.models import ENDED, Run, Status, WorkerSession
+from recovery.stand_in import StandIn, acted
+from runs.models import ENDED, Permit, Run, Status, WorkerSession
 from runs.starting import start_run
 
 POLL = 0.25
 MOVING = (Status.QUEUED, Status.RUNNING, Status.WAITING)
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """A run to be started."""
+
+    agent: str
+    input: Any
 
 
 @dataclass(slots=True)
 class Report:
-    """`statuses` counts the runs; `broken` has one line for each promise that was not kept."""
+    """`runs`: started here; `statuses` counts them and the runs below them, `agents` the same by agent.
+
+    `served`: what the stand-in did, by verb. `effects`: what acted under the keys of these runs.
+    `broken` has one line for each promise that was not kept.
+    """
 
     runs: int
     kills: int
     resumed: int = 0
     seconds: float = 0.0
     statuses: Counter[str] = field(default_factory=Counter)
+    agents: dict[str, Counter[str]] = field(default_factory=dict)
+    served: Counter[str] = field(default_factory=Counter)
+    effects: int = 0
     broken: list[str] = field(default_factory=list)
 
 
 def rehearse(
-    *,
-    agent: str,
-    inputs: Sequence[Any],
-    seconds: float,
-    every: float,
-    patience: float,
-    ledger: str | None,
-    say: Callable[[str], None],
+    *, briefs: Sequence[Brief], seconds: float, every: float, patience: float, ledger: str | None, say: Say
 ) -> Report:
-    """Kill a worker of this machine every `every` seconds while `inputs` are run; then wait until all rest."""
+    """Kill a worker of this machine every `every` seconds while `briefs` are run; then wait until all rest.
+
+    Meanwhile a stand-in approves, answers and signals; with a `ledger` (address) it also settles what is in doubt.
+    """
     began = time.monotonic()
-    started = [start_run(agent=agent, input=given, actor="chaos")[0].id for given in inputs]
-    kills = 0
-    while time.monotonic() - began < seconds:
-        time.sleep(every)
-        if (victim := kill_one()) is not None:
-            kills += 1
-            say(f"killed {victim}")
-        if not Run.objects.filter(id__in=started, status__in=MOVING).exists():
+    started = [start_run(agent=brief.agent, input=brief.input, actor="chaos")[0].id for brief in briefs]
+    report, person = Report(len(started), 0), StandIn(ledger)
+    next_kill = began + every
+    while time.monotonic() < began + seconds:
+        if time.monotonic() >= next_kill:
+            next_kill += every
+            if (victim := kill_one()) is not None:
+                report.kills += 1
+                say(f"killed {victim}")
+        if not turn(person, started):
             break
     deadline = time.monotonic() + patience
-    while time.monotonic() < deadline and Run.objects.filter(id__in=started, status__in=MOVING).exists():
-        time.sleep(POLL)
-    report = Report(len(started), kills, seconds=time.monotonic() - began)
+    while turn(person, started) and time.monotonic() < deadline:
+        pass
+    report.seconds, report.served = time.monotonic() - began, person.served
     judge(report, started, ledger)
     return report
+
+
+def turn(person: StandIn, started: Sequence[UUID]) -> bool:
+    """Serve the runs once, and look whether any of them still moves. A database that is away is waited for."""
+    try:
+        served = person.serve(family(started))
+        moves = any(run.status in MOVING for run in family(started))
+    except DatabaseError:
+        connection.close()
+        served, moves = 0, True
+    time.sleep(POLL)
+    return bool(served) or moves
+
+
+def family(started: Sequence[UUID]) -> list[Run]:
+    """The runs and all below them."""
+    found, level = [], list(Run.objects.filter(id__in=started).order_by("id"))
+    while level:
+        found += level
+        level = list(Run.objects.filter(parent__in=level).order_by("id"))
+    return found
 
 
 def kill_one() -> str | None:
@@ -83,26 +119,34 @@ def kill_one() -> str | None:
 
 
 def judge(report: Report, started: Sequence[UUID], ledger: str | None) -> None:
-    for run in Run.objects.filter(id__in=started).order_by("id"):
+    for run in family(started):
         report.statuses[run.status] += 1
+        report.agents.setdefault(run.agent, Counter())[run.status] += 1
         report.resumed += run.epoch > 1
         if run.status in MOVING:
             report.broken.append(f"{run.id}: still {run.status} ({run.reason or 'no reason'})")
         if run.status not in ENDED and not run.reason:
             report.broken.append(f"{run.id}: {run.status} without a reason")
         report.broken += [f"{run.id}: entry {fault.seq}: {fault.what}" for fault in verify_run(run.id)]
+        if run.status in ENDED and Permit.objects.filter(run=run).exists():
+            report.broken.append(f"{run.id}: has ended and keeps a permit")
         if ledger:
-            report.broken += repeated(run.id, ledger)
+            report.broken += wrong_effects(report, run.id, ledger)
 
 
-def repeated(run_id: UUID, ledger: str) -> list[str]:
-    """Keys of the run under which the ledger has more than one effect."""
-    keys = [e.body["key"] for e in read_entries(None, run_id, kinds=["TOOL_CALL"])]
-    found = ((key, len(effects(ledger, key)["effects"])) for key in keys)
-    return [f"{run_id}: {count} effects under key {key}" for key, count in found if count > 1]
-
-
-def effects(ledger: str, key: str) -> Mapping[str, Any]:
-    with urllib.request.urlopen(f"{ledger}/effects?key={key}", timeout=10) as answer:
-        found: Mapping[str, Any] = json.load(answer)
-        return found
+def wrong_effects(report: Report, run_id: UUID, ledger: str) -> list[str]:
+    """Keys of the run with more than one effect in the ledger, or with none though the journal says that it acted."""
+    found = []
+    entries = read_entries(None, run_id, kinds=["TOOL_CALL", "OBS"])
+    calls = {entry.step: entry.body for entry in entries if entry.kind == "TOOL_CALL"}
+    outcomes = {entry.step: entry.body["outcome"] for entry in entries if entry.settles is not None}
+    for step, call in calls.items():
+        if call["effect"] == "read":
+            continue
+        count = acted(ledger, call["key"])
+        report.effects += count
+        if count > 1:
+            found.append(f"{run_id}: {count} effects under key {call['key']}")
+        if outcomes.get(step) == "succeeded" and count == 0:
+            found.append(f"{run_id}: no effect under key {call['key']}, which is said to have succeeded")
+    return found

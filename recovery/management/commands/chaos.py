@@ -3,43 +3,56 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
+from dataclasses import asdict
 from typing import Any
 
 import click
 
-from recovery.chaos import Report, rehearse
+from recovery.chaos import Brief, Report, rehearse
 from recovery.errors import RecoveryError
 from runs.errors import RunsError
 from runs.management.arguments import HELP, AgentParam, strict_value
 from runs.registry import AgentsUnusable
 from terminal.command import FAILED, TerminalCommand, exit_codes
-from terminal.screen import Screen
+from terminal.screen import Column, Screen
 
-SMALL_REFUNDS = '{"order_id": "o-{n}", "amount_cents": 100}'
+# Run without --agent, in turn: some refunds need an approval, travellers answer, books do not add up.
+MIXED = (
+    ("refund-desk", '{"order_id": "o-{n}"}'),
+    ("travel-booking", '{"traveller": "t{n}@example.com", "to": "lisbon", "day": "2027-05-01", "decide_within": 600}'),
+    ("refund-desk", '{"order_id": "o-{n}", "amount_cents": 100}'),
+    ("refund-desk", '{"order_id": "o-{n}"}'),
+)
+MIGRATION = ("ledger-migration", '{"ledger": "2019-q3", "pause": 0.2}')
+RUNS_A_MIGRATION = 50
 
 
 @click.command("chaos", context_settings=HELP, epilog=exit_codes(exit_1="a promise was broken"))
-@click.option("--seconds", type=click.FloatRange(0, min_open=True), default=15.0, show_default=True,
+@click.option("--seconds", type=click.FloatRange(0, min_open=True), default=60.0, show_default=True,
               help="How long workers are killed.")  # fmt: skip
-@click.option("--runs", type=click.IntRange(1, 10_000), default=20, show_default=True)
-@click.option("--every", type=click.FloatRange(0, min_open=True), default=3.0, show_default=True,
+@click.option("--runs", type=click.IntRange(1, 10_000), default=200, show_default=True)
+@click.option("--every", type=click.FloatRange(0, min_open=True), default=1.0, show_default=True,
               help="Seconds between two kills.")  # fmt: skip
-@click.option("--patience", type=click.FloatRange(0), default=60.0, show_default=True,
+@click.option("--patience", type=click.FloatRange(0), default=300.0, show_default=True,
               help="Seconds until all runs must rest.")  # fmt: skip
-@click.option("--agent", type=AgentParam(), default="refund-desk", show_default=True)
-@click.option("--input", "template", default=SMALL_REFUNDS, metavar="JSON", show_default=True,
-              help="{n} becomes the run's number.")  # fmt: skip
+@click.option("--agent", type=AgentParam(), help="Only runs of this agent. Default: a mix of the demo's.")
+@click.option("--input", "template", default="null", metavar="JSON", help="Of --agent; {n} becomes the run's number.")
 @click.option("--ledger", default=lambda: os.environ.get("HOLDFAST_PAYMENTS_URL"), metavar="URL",
               help="Where its effects can be counted by key (HOLDFAST_PAYMENTS_URL).")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="The report as strict JSON.")
 @click.pass_obj
-def words(screen: Screen, /, template: str, runs: int, as_json: bool, **how: Any) -> int | None:
-    """Start runs, kill a worker of this machine now and then, and check: all rest, nothing was done twice."""
+def words(
+    screen: Screen, /, template: str, runs: int, agent: str | None, as_json: bool, **how: Any
+) -> int | None:  # fmt: skip
+    """Start runs, kill a worker of this machine again and again, serve who waits for a person, and check: all rest with
+    a reason, nothing was done twice, every chain verifies."""
+    chosen = [(agent, template)] * runs if agent else [mixed(n) for n in range(runs)]
     try:
-        inputs = [strict_value(template.replace("{n}", str(n))) for n in range(1, runs + 1)]
+        briefs = [Brief(name, strict_value(text.replace("{n}", str(n)))) for n, (name, text) in enumerate(chosen, 1)]
     except (ValueError, RecursionError) as error:
         raise click.BadParameter(f"this is not JSON: {error}", param_hint="'--input'") from error
-    report = rehearse(inputs=inputs, say=screen.note if as_json else screen.line, **how)
+    report = rehearse(briefs=briefs, say=screen.note if as_json else screen.line, **how)
     if as_json:
         screen.json(as_document(report))
     else:
@@ -47,16 +60,22 @@ def words(screen: Screen, /, template: str, runs: int, as_json: bool, **how: Any
     return FAILED if report.broken else None
 
 
+def mixed(number: int) -> tuple[str, str]:
+    return MIGRATION if number % RUNS_A_MIGRATION == RUNS_A_MIGRATION - 1 else MIXED[number % len(MIXED)]
+
+
 def as_document(report: Report) -> dict[str, Any]:
-    document = {"runs": report.runs, "kills": report.kills, "resumed": report.resumed, "seconds": report.seconds}
-    return document | {"statuses": dict(report.statuses), "broken": report.broken}
+    return asdict(report)
 
 
 def tell(screen: Screen, report: Report, counted: bool) -> None:
-    rests = ", ".join(f"{count} {status}" for status, count in sorted(report.statuses.items()))
+    columns = [Column("agent", keep=True), Column("runs", right=True), Column("how they rest")]
+    rows = [(agent, rests.total(), counts(rests)) for agent, rests in sorted(report.agents.items())]
+    screen.table(columns, [*rows, ("all", report.statuses.total(), counts(report.statuses))])
+    served = f"; the stand-in: {counts(report.served)}" if report.served else ""
     screen.line(
         f"{report.runs} runs, {report.kills} workers killed, {report.resumed} resumed under a new epoch,"
-        f" {report.seconds:.1f} s: {rests}"
+        f" {report.seconds:.1f} s{served}"
     )
     for broken in report.broken:
         screen.note(broken)
@@ -65,8 +84,12 @@ def tell(screen: Screen, report: Report, counted: bool) -> None:
         return
     if not report.resumed:
         screen.line("no run was hit: give it longer runs, or more of them")
-    once = "no key has two effects" if counted else "effects not looked up: no --ledger"
+    once = f"no key has two effects ({report.effects} in all)" if counted else "effects not looked up: no --ledger"
     screen.line(f"every run rests with a reason, every chain verifies, {once}")
+
+
+def counts(of: Counter[str]) -> str:
+    return ", ".join(f"{count} {what}" for what, count in sorted(of.items()))
 
 
 class Command(TerminalCommand):

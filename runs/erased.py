@@ -24,6 +24,7 @@ _BODIES: Mapping[str, dict[str, Any]] = {
     Kind.APPROVAL: {"verdict": ERASED},
     Kind.RECONCILE: {"verdict": ERASED},
     Kind.CONTROL: {"verb": ERASED},
+    Kind.PIN: {"release": ""},
 }
 
 

@@ -56,7 +56,8 @@ class EntryPage:
     @property
     def cells(self) -> list[str]:
         """The partial for this kind, by its file name."""
-        return [f"runs/entry/{self.entry.kind}.html", "runs/entry/other.html"]
+        own = [] if self.entry.is_beyond else [f"runs/entry/{self.entry.kind}.html"]
+        return [*own, "runs/entry/other.html"]
 
 
 def entry_page(run: Run, state: RunState, seq: int) -> EntryPage | None:

@@ -141,7 +141,8 @@ def test_the_projection_follows_written_appends_only(conn: Conn, lane: Lane) -> 
 def test_a_projection_that_fails_takes_its_append_back(conn: Conn, journal_dsn: str) -> None:
     class Failing:
         def statements(self, appends: Any) -> list[tuple[str, dict[str, Any]]]:
-            return [("SELECT 1 / a FROM unnest(%(divisors)b::bigint[]) a", {"divisors": [a.then["by"] for a in appends]})]
+            divisors = [a.then["by"] for a in appends]
+            return [("SELECT 1 / a FROM unnest(%(divisors)b::bigint[]) a", {"divisors": divisors})]
 
     lane = Lane(journal_dsn, 100, Failing(), threading.Event())
     good, bad = new_run(conn), new_run(conn)

@@ -1,12 +1,18 @@
 """What is left of a run whose words were erased."""
 
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from journal.entries import Entry
 from journal.erase import erase_entries
 from runs.access import ensure_demo_users
 from runs.queries import state_of
+from runs.state import FOLDS, fold
 from tests.rig.crew import Crew, crew, start
 from tests.rig.fixtures import ledger
 from tests.rig.ledger import Ledger
@@ -36,3 +42,18 @@ def test_a_run_that_was_erased_can_still_be_looked_at(
         f"/api/v1/runs/{run_id}",
     ):
         assert browser.get(address).status_code == 200, address
+
+
+@pytest.mark.parametrize("kind", FOLDS)
+@pytest.mark.parametrize("step", [1, 2])
+def test_an_erased_entry_of_any_kind_can_be_folded(kind: str, step: int) -> None:
+    def entry(seq: int, kind: str, step: int | None, body: dict[str, Any]) -> Entry:
+        return Entry(UUID(int=1), seq, kind, 1, step, None, 1, "worker", datetime(2026, 1, 1, tzinfo=UTC), body)
+
+    first = entry(1, "TOOL_CALL", 1, {"tool": "t", "args": {}})
+    if kind in ("START", "PLAN", "SIGNAL", "PIN", "CONTROL", "DONE"):
+        step = 0
+    elif kind not in ("TOOL_CALL", "TIMER", "ASK", "CHILD"):
+        step = 1
+    state = fold(UUID(int=1), [first, entry(2, kind, step or None, {"$": "erased", "digest": "0" * 64})])
+    assert state.seq == 2 and state.slots[1].tool

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from uuid import UUID
 
+from amqp.exceptions import AMQPError
 from celery import current_app
 from kombu.exceptions import OperationalError
 
@@ -26,7 +27,7 @@ def dispatch(run_id: UUID, release_id: str) -> bool:
         crash_point("before-message")
         current_app.send_task(ADVANCE, args=[str(run_id), release_id], queue=queue_of(release_id), ignore_result=True)
         crash_point("after-message")
-    except (OperationalError, OSError) as error:
+    except (OperationalError, OSError, AMQPError) as error:  # the last: RabbitMQ refused the message
         log.warning("run %s: the broker does not answer, the sweep will send it: %s", run_id, error)
         return False
     return True

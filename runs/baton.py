@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from runs.calls import Ended, drain
 
 if TYPE_CHECKING:
-    from runs.engine import Slice
+    from runs.flights import Flights
     from runs.performing import Flight
 
 NUDGE = object()
@@ -36,7 +36,7 @@ class Baton:
     over: bool = False
 
 
-def watch(piece: Slice, deadline: float) -> list[Any]:
+def watch(piece: Flights, deadline: float) -> list[Any]:
     """What came into the inbox, empty at the deadline (monotonic). Meanwhile a call's thread may drive the run."""
     piece.baton.watched = deadline
     piece.baton.held.release()
@@ -51,7 +51,7 @@ def watch(piece: Slice, deadline: float) -> list[Any]:
     return happened
 
 
-def carry_on(piece: Slice, flight: Flight, how: Ended) -> Flight | None:
+def carry_on(piece: Flights, flight: Flight, how: Ended) -> Flight | None:
     """In a call's thread, at its end: drives on if no other call is open. Returns the next call to make there."""
     baton = piece.baton
     with baton.held:
@@ -74,14 +74,14 @@ def carry_on(piece: Slice, flight: Flight, how: Ended) -> Flight | None:
     return flight.ended(how)  # given up while it waited for the baton
 
 
-def _is_alone(piece: Slice, flight: Flight) -> bool:
+def _is_alone(piece: Flights, flight: Flight) -> bool:
     baton = piece.baton
     only = len(piece.flying) == 1 and piece.flying.get(flight.step) is flight
     idle = not baton.over and baton.failure is None and piece.inbox.empty()
     return only and idle and not piece.worker.calls.crowded
 
 
-def _drive(piece: Slice, flight: Flight, how: Ended) -> Flight | None:
+def _drive(piece: Flights, flight: Flight, how: Ended) -> Flight | None:
     baton = piece.baton
     del piece.flying[flight.step]
     piece.note_end(flight, how)

@@ -25,7 +25,8 @@ from runs import drafts, evidence, stateless, trees
 from runs.agents import Agent
 from runs.calls import CallPool
 from runs.claims import TAKES_TURNS, Claim, Lost, claim, next_in_flight
-from runs.engine import STEERED, Slice
+from runs.engine import Slice
+from runs.flights import STEERED
 from runs.moves import Move, Spawn
 from runs.open_gates import OpenGates
 from runs.outcomes import describe

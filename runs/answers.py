@@ -192,7 +192,7 @@ def entry(e: Entry) -> EntryOut:
 
 
 def state(folded: RunState) -> StateOut:
-    controls = (folded.cancel, folded.held, folded.diverged, folded.quarantined)
+    controls = (folded.cancel, folded.held, folded.diverged, folded.braked, folded.quarantined)
     return StateOut(
         run_id=folded.run_id,
         seq=folded.seq,

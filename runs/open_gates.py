@@ -19,3 +19,9 @@ class OpenGates:
             return None
         scope = next((scope for scope in scopes if scope in self.reasons), None)
         return None if scope is None else f"gate {scope}: {self.reasons[scope]}"
+
+    def over_runs_of(self, agent: str, version: str, worker: str, region: str) -> str | None:
+        """What stops every run of this release at this worker."""
+        if not self.reasons:
+            return None
+        return self.over("all", f"agent:{agent}", f"release:{agent}@{version}", f"worker:{worker}", f"region:{region}")

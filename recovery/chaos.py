@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import socket
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -58,28 +59,42 @@ class Report:
 def rehearse(
     *, briefs: Sequence[Brief], seconds: float, every: float, patience: float, ledger: str | None, say: Say
 ) -> Report:
-    """Kill a worker of this machine every `every` seconds while `briefs` are run; then wait until all rest.
+    """Kill a worker of this machine every `every` seconds, for so many `seconds`; wait until all of `briefs` rest.
 
     Meanwhile a stand-in approves, answers and signals; with a `ledger` (address) it also settles what is in doubt.
     """
     began = time.monotonic()
     started = [start_run(agent=brief.agent, input=brief.input, actor="chaos")[0].id for brief in briefs]
-    report, person = Report(len(started), 0), StandIn(ledger)
-    next_kill = began + every
-    while time.monotonic() < began + seconds:
-        if time.monotonic() >= next_kill:
-            next_kill += every
-            if (victim := kill_one()) is not None:
-                report.kills += 1
-                say(f"killed {victim}")
-        if not turn(person, started):
-            break
-    deadline = time.monotonic() + patience
-    while turn(person, started) and time.monotonic() < deadline:
-        pass
+    report, person, over = Report(len(started), 0), StandIn(ledger), threading.Event()
+    killer = threading.Thread(target=keep_killing, args=(report, every, seconds, over, say), name="killer")
+    killer.start()
+    try:
+        deadline = began + seconds + patience
+        while turn(person, started) and time.monotonic() < deadline:
+            pass
+    finally:
+        over.set()
+        killer.join()
     report.seconds, report.served = time.monotonic() - began, person.served
     judge(report, started, ledger)
     return report
+
+
+def keep_killing(report: Report, every: float, seconds: float, over: threading.Event, say: Say) -> None:
+    """In a thread of its own: serving many runs takes longer than it is from one kill to the next."""
+    until = time.monotonic() + seconds
+    try:
+        while not over.wait(every) and time.monotonic() < until:
+            try:
+                victim = kill_one()
+            except DatabaseError:
+                connection.close()
+                continue
+            if victim is not None:
+                report.kills += 1
+                say(f"killed {victim}")
+    finally:
+        connection.close()
 
 
 def turn(person: StandIn, started: Sequence[UUID]) -> bool:

@@ -8,18 +8,22 @@ from uuid import UUID
 
 import psycopg
 import pytest
+from django.contrib.auth.models import User
+from django.test import Client
 
 from journal.encoding import decode
 from journal.payloads import payload_store
 from recovery.sweep import Sweep
 from runs import stateless
+from runs.access import ensure_demo_users
 from runs.agents import Agent, flow
+from runs.answers import run_detail
 from runs.commands import cancel_run, hold_run, signal_run
 from runs.contracts import refusals
 from runs.errors import RunEnded, StatelessRun
 from runs.gates import lift_gate, place_gate
 from runs.models import Run
-from runs.queries import entries_of
+from runs.queries import entries_of, state_of
 from runs.registry import agents, announce
 from runs.starting import start, start_run
 from tests.rig.crew import Crew
@@ -196,6 +200,20 @@ def transactions(crew: Crew) -> int:
         row = conn.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint").fetchone()
     assert row is not None
     return int(row[0])
+
+
+def test_its_page_and_the_api_tell_what_there_is(crew: Crew, settings: Any) -> None:
+    settings.ALLOWED_HOSTS = ["testserver"]
+    ensure_demo_users("four-words-of-the-demo")
+    run = crew.drive(start("classify", {"word": "a"}))
+    told = run_detail(run)
+    assert (told.status, told.result, told.last_seq) == ("done", ["A", "B", "C"], 0)
+    client = Client()
+    client.force_login(User.objects.get(username="olga"))
+    for path in (f"/runs/{run.id}", "/runs", "/agents/classify"):
+        page = client.get(path)
+        assert page.status_code == 200 and b"Stateless" in page.content, path
+    assert state_of(run.id).slots == {}
 
 
 def test_an_agent_that_acts_cannot_be_stateless() -> None:

@@ -1,9 +1,11 @@
 """What there is has a place in the manual, under its own name."""
 
 import re
+from typing import Any
 
+import click
 import pytest
-from django.core.management import get_commands
+from django.core.management import BaseCommand, get_commands, load_command_class
 
 from config.environment import ROOT
 from journal.entries import Kind
@@ -26,6 +28,7 @@ FOR_WRITERS = (
     "choosing-an-effect-class.md",
     "testing-agents.md",
 )
+BETWEEN_PROGRAMS = {"--answer"}  # what a shell's completion asks
 INTERNAL = {"prepare", "payments", "demo"}  # run by `up`; `prepare` also by who deploys
 
 
@@ -93,6 +96,26 @@ def test_every_command_is_named() -> None:
     manual = "".join(page.read_text() for page in PAGES)
     ours = [name for name, app in get_commands().items() if app in OURS and name not in INTERNAL]
     assert [name for name in ours if not re.search(rf"(manage\.py |`){name}\b", manual)] == []
+
+
+def options_of(command: Any) -> set[str]:
+    """Its long options: click's, or argparse's without those that every command of Django has."""
+    if isinstance(command, click.Group):
+        return set().union(*(options_of(each) for each in command.commands.values()))
+    if isinstance(command, click.Command):
+        given = {name for option in command.params if isinstance(option, click.Option) for name in option.opts}
+    else:
+        everywhere = BaseCommand().create_parser("manage.py", "any")._option_string_actions
+        given = set(command.create_parser("manage.py", "any")._option_string_actions) - set(everywhere)
+    return {name for name in given if name.startswith("--")}
+
+
+@pytest.mark.parametrize("name", [name for name, app in get_commands().items() if app in OURS and name not in INTERNAL])
+def test_every_option_is_named(name: str) -> None:
+    command = load_command_class(get_commands()[name], name)
+    manual = "".join(page.read_text() for page in PAGES)
+    options = options_of(getattr(command, "words", command)) - BETWEEN_PROGRAMS
+    assert [option for option in sorted(options) if option not in manual] == []
 
 
 @pytest.mark.parametrize("block", blocks("sh"), ids=str)

@@ -51,7 +51,8 @@ def look_seldom(ctx: ToolContext, city: str) -> str:
 
 
 @tool(effect="read")
-def look(ctx: ToolContext, n: int = 0) -> int:
+def look(ctx: ToolContext, n: int = 0, seconds: float = 0.0) -> int:
+    time.sleep(seconds)
     return n
 
 
@@ -84,7 +85,7 @@ def in_flight(run: RunView) -> Moves:
     """Input: `sleep`. Sleeps in the middle, which holds no place."""
     yield Call(look)
     yield Sleep((run.input or {}).get("sleep", 0))
-    yield Call(look, n=1)
+    yield Call(look, n=1, seconds=0.1)
     return "done"
 
 

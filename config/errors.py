@@ -42,6 +42,7 @@ STATUS_OF: dict[type[Exception], int] = {
     errors.AlreadyDecided: 409,
     errors.AnswerInvalid: 422,
     errors.ApprovalExpired: 410,
+    errors.AskExpired: 410,
     errors.AskNotFound: 404,
     errors.BadInput: 422,
     errors.BusinessIdTaken: 409,

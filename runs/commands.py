@@ -29,6 +29,7 @@ from runs.errors import (
     AlreadyAnswered,
     AlreadyDecided,
     AnswerInvalid,
+    AskExpired,
     AskNotFound,
     BadInput,
     DigestMismatch,
@@ -243,13 +244,14 @@ def signal_run(*, run_id: UUID, name: str, payload: Any = None, signal_id: str |
 
 
 def answer_ask(*, run_id: UUID, seq: int, value: Any, actor: str) -> Run:
-    """Answer the question of entry `seq`, once. Raises AskNotFound, AlreadyAnswered, AnswerInvalid."""
+    """Answer the question of entry `seq`, once. Raises AskNotFound, AlreadyAnswered, AskExpired, AnswerInvalid."""
     with locked_run(run_id, even_ended=True) as held:
         slot = next((slot for slot in held.state.slots.values() if slot.seq == seq and slot.kind == "ask"), None)
         if slot is None:
             raise AskNotFound(f"(seq {seq})")
         if slot.settled and slot.settled_by is not None and slot.obs_at is not None:
-            raise AlreadyAnswered(slot.settled_by, slot.outcome or "", slot.obs_at)
+            refusal = AskExpired if slot.outcome == "expired" else AlreadyAnswered
+            raise refusal(slot.settled_by, slot.outcome or "", slot.obs_at)
         held.refuse_if_ended()
         if wrong := answer_fault(slot, value):
             raise AnswerInvalid(wrong)

@@ -126,6 +126,10 @@ class AlreadyAnswered(RunsError):
         self.actor, self.verdict, self.at = actor, verdict, at
 
 
+class AskExpired(AlreadyAnswered):
+    """The question expired before it was answered; your answer was not written."""
+
+
 class AnswerInvalid(RunsError):
     """This is no answer to the question."""
 

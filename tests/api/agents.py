@@ -109,6 +109,14 @@ def asker(run: RunView) -> Moves:
     return {"size": size, "colour": colour}
 
 
+@flow(name="hasty", version="1")
+def hasty(run: RunView) -> Moves:
+    try:
+        return (yield Ask("Now?", timeout=0.05))
+    except CallFailed as refused:
+        return refused.outcome
+
+
 @flow(name="waiter", version="1")
 def waiter(run: RunView) -> Moves:
     first = yield WaitFor("paid")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from runs.models import Run
 from tests.api import agents
 from tests.api.conftest import Cast, Desk, problem
 
@@ -48,6 +49,15 @@ def test_what_is_no_answer_is_refused_with_the_reason(cast: Cast, desk: Desk) ->
     assert wrong["status"] == 422 and "integer" in wrong["detail"]
     assert problem(cast("olga").post(f"/runs/{run_id}/answer", {"seq": 1, "value": 42}))["status"] == 404
     assert problem(cast("olga").post(f"/runs/{run_id}/answer", {"seq": seq}))["errors"][0]["field"] == "value"
+
+
+def test_an_answer_that_comes_too_late_is_410(cast: Cast, desk: Desk) -> None:
+    run_id = started(cast, desk, "hasty")
+    while shown(cast, run_id)["status"] != "done":  # its deadline has passed when it is looked at
+        Run.objects.filter(id=run_id, status="waiting").update(status="queued", wake_at=None)
+        desk.work()
+    late = problem(cast("olga").post(f"/runs/{run_id}/answer", {"seq": 3, "value": "yes"}))
+    assert late["status"] == 410 and late["verdict"] == "expired" and late["at"]
 
 
 def test_signals_are_taken_in_order_early_ones_too(cast: Cast, desk: Desk) -> None:

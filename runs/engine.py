@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -67,6 +68,7 @@ class Slice(Flights):
     def __init__(self, worker: Worker, claim: Claim, agent: Agent) -> None:
         super().__init__(worker, claim, agent)
         self.began = time.monotonic()
+        self.deciding: float | None = None  # since when the agent's code is at work (monotonic)
         self.first_step = 0
         self.admission = Admission(worker.permits, self.run_id, worker.pause, worker.session.now)
 
@@ -109,7 +111,8 @@ class Slice(Flights):
             self.commit([drafts.control("quarantine", why)], Park("quarantined", why))
             return
         try:
-            self.driver.check(self.state, entries)
+            with self.at_work():
+                self.driver.check(self.state, entries)
         except Diverged as error:
             self.diverge(error)
         else:
@@ -228,7 +231,8 @@ class Slice(Flights):
 
     def decide(self) -> None:
         try:
-            decided = self.driver.decide(self.state)
+            with self.at_work():
+                decided = self.driver.decide(self.state)
         except Diverged as error:
             return self.diverge(error)
         except Crashed:
@@ -239,6 +243,15 @@ class Slice(Flights):
         if isinstance(decided, ModelRequest):
             return self.ask_model(decided)
         return self.write(decided)
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """The agent's code decides: the worker looks how long it takes."""
+        self.deciding = time.monotonic()
+        try:
+            yield
+        finally:
+            self.deciding = None
 
     def write(self, decided: Decided) -> None:
         moves = decided.moves

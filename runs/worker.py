@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import threading
-from collections import deque
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
@@ -13,7 +13,6 @@ from uuid import UUID
 import psycopg
 from psycopg_pool import PoolClosed, PoolTimeout
 
-from journal.append import append_person, lock_head
 from journal.committer import Committer
 from journal.crash import Crashed, crash_point
 from journal.entries import Draft, Entry
@@ -27,6 +26,7 @@ from runs.calls import CallPool
 from runs.claims import TAKES_TURNS, Claim, Lost, claim, next_in_flight
 from runs.engine import Slice
 from runs.flights import STEERED
+from runs.giving_back import give_back
 from runs.moves import Move, Spawn
 from runs.open_gates import OpenGates
 from runs.outcomes import describe
@@ -36,11 +36,13 @@ from runs.recorder import Recorder
 from runs.sessions import Session, SessionEnded, open_connections
 from runs.slots import Slot
 from runs.trees import Newborn
+from runs.turns import Turns
 
 log = logging.getLogger("holdfast.worker")
 
 EPOCH = "SELECT epoch FROM journal_head WHERE run_id = %s"
 Dispatch = Callable[[UUID, str], None]
+DECISION_LIMIT = 60.0  # seconds that an agent's code may take for one decision
 
 
 class Worker:
@@ -67,9 +69,9 @@ class Worker:
         self.draining = False
         self.permits: Permits = DatabasePermits(self.connections, dispatch)
         self.gates = OpenGates()
+        self.decision_limit = DECISION_LIMIT
         self.on_end: Callable[[], None] = lambda: None
-        self._counted: UUID | None = None
-        self._counted_waiting: deque[tuple[UUID, str]] = deque()
+        self.turns = Turns(self.send)
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._heart = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
@@ -102,12 +104,9 @@ class Worker:
             if run_id in self.driving or self.draining or self.session.ended or release_id not in self.agents:
                 return None
             self.driving[run_id] = None
-            may_count = self._counted is None
-            if may_count:
-                self._counted = run_id  # reserved until its claim tells whether it has a crash to its name
         claimed: Claim | UUID | None = None
         try:
-            claimed = self._claim(run_id, release_id, may_count, look_urgent)
+            claimed = self._claim(run_id, release_id, self.turns.reserve(run_id), look_urgent)
         finally:
             if not isinstance(claimed, Claim):
                 self._forget(run_id)
@@ -116,7 +115,7 @@ class Worker:
     def _forget(self, run_id: UUID) -> None:
         with self._lock:
             self.driving.pop(run_id, None)
-        self._uncount(run_id)
+        self.turns.over(run_id)
 
     def _drive(self, claimed: Claim, release_id: str) -> Park | None:
         run_id, agent = claimed.run_id, self.agents[release_id]
@@ -155,24 +154,33 @@ class Worker:
         away = isinstance(error, (psycopg.OperationalError, PoolTimeout, CommitterClosed))
         if isinstance(error, CommitterClosed):  # torn out of its work: this process can write nothing any more
             self.on_end()
-        park = Park("held", f"the worker failed: {describe(error)}")
-        if away:
-            park = Park("queued", "the database was away")
+        park = Park("queued", "the database was away") if away else None
         while True:
             try:
-                with self.connections.connection() as conn, conn.transaction():
-                    head = lock_head(claimed.run_id, conn)
-                    if head.epoch != claimed.epoch:
-                        return None
-                    if not away:
-                        hold = drafts.control("hold", park.reason)
-                        append_person(claimed.run_id, [hold], request_id=None, actor=drafts.SYSTEM, conn=conn)
-                    let_go(conn, claimed.run_id, claimed.epoch, head.last_seq + 1, park)
-                return park
+                with self.connections.connection() as conn:
+                    return give_back(conn, claimed, park, f"the worker failed: {describe(error)}")
             except (psycopg.Error, PoolTimeout):
                 log.warning("run %s cannot be given back: the database does not answer", claimed.run_id)
                 if self._stopping.wait(1.0) or self.session.ended:
                     return None
+
+    def _give_up_the_stuck(self) -> None:
+        """A decision that does not return cannot be stopped: its run is held, its thread fenced and counted as lost."""
+        for run_id, piece in list(self.driving.items()):
+            began = piece.deciding if piece is not None else None
+            if piece is None or began is None or time.monotonic() - began < self.decision_limit:
+                continue
+            why = f"the agent's code did not decide within {self.decision_limit:g} s (after entry {piece.seen})"
+            try:
+                with self.connections.connection() as conn:
+                    held = give_back(conn, piece.claim, None, why, fence=True)
+            except (psycopg.Error, PoolTimeout) as error:
+                log.warning("run %s is stuck in a decision and cannot be held yet: %s", run_id, error)
+                continue
+            piece.deciding = None
+            if held is not None:
+                log.error("run %s: %s", run_id, why)
+                self.calls.abandon()
 
     def _claim(self, run_id: UUID, release_id: str, may_count: bool, look_urgent: bool) -> Claim | UUID | None:
         assert self.session.id is not None
@@ -189,36 +197,19 @@ class Worker:
             return answer
         if isinstance(answer, Claim):
             if answer.crashes < TAKES_TURNS:
-                self._uncount(run_id)
+                self.turns.over(run_id)
             return answer
         if answer == "counted":
-            self._wait_turn(run_id, release_id)
+            self.turns.wait(run_id, release_id)
         elif answer == "no session":
             self._lose_session()
         return None
 
-    def _wait_turn(self, run_id: UUID, release_id: str) -> None:
-        """At most one run that died twice in a row at a time, so that it alone is blamed if the process dies again."""
-        with self._lock:
-            if self._counted is not None:
-                self._counted_waiting.append((run_id, release_id))
-                return
-        self.send(run_id, release_id)  # its turn came while the claim was answered
-
-    def _uncount(self, run_id: UUID) -> None:
-        with self._lock:
-            if self._counted != run_id:
-                return
-            self._counted = None
-            following = self._counted_waiting.popleft() if self._counted_waiting else None
-        if following is not None:
-            self.send(*following)
-
     def touched(self, piece: Recorder) -> None:
         """An append was written: watchers hear of it, and a run that made progress is no suspect any more."""
         self.notifier.touch(piece.run_id)
-        if self._counted == piece.run_id and piece.progressed:
-            self._uncount(piece.run_id)
+        if piece.progressed:
+            self.turns.over(piece.run_id)
 
     def send(self, run_id: UUID, release_id: str) -> None:
         crash_point("before-dispatch")
@@ -233,12 +224,7 @@ class Worker:
 
     def gate_for(self, agent: Agent) -> str | None:
         """The gate that stops this agent's runs here, with its reason, if there is one."""
-        if not self.gates.reasons:
-            return None
-        return self.gates.over(
-            "all", f"agent:{agent.name}", f"release:{agent.name}@{agent.version}", f"worker:{self.session.name}",
-            f"region:{self.session.region}",
-        )  # fmt: skip
+        return self.gates.over_runs_of(agent.name, agent.version, self.session.name, self.session.region)
 
     # -- what a slice asks of the database --------------------------------------------------------------------------
 
@@ -338,6 +324,7 @@ class Worker:
                 continue
             self.hear(beat.gates)
             self._look_after(beat.holds)
+            self._give_up_the_stuck()
 
     def _look_after(self, holds: Mapping[UUID, tuple[int, str]]) -> None:
         """Tell slices what people wrote. A run that is held but not driven (its lease seemed over just before an effect

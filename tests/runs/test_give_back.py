@@ -1,11 +1,17 @@
 """A worker that fails never keeps a run that it does not drive."""
 
+import threading
+
 import pytest
 
 from runs.commands import resume_run
+from runs.drivers import FlowDriver
 from runs.engine import Slice
+from runs.models import Run
+from runs.moves import Decided, Finish
+from runs.state import RunState
 from tests.rig.crew import Crew, journal, start
-from tests.rig.ledger import Ledger
+from tests.rig.ledger import Ledger, wait_until
 
 
 def test_a_run_that_the_worker_itself_fails_on_is_held_and_can_be_resumed(
@@ -25,3 +31,30 @@ def test_a_run_that_the_worker_itself_fails_on_is_held_and_can_be_resumed(
     resume_run(run_id=run_id, reason="mended", actor="olga")
     assert crew.drive(run_id).status == "done"
     assert ledger.acted(f"{run_id}:1") == 1
+
+
+def test_a_decision_that_does_not_return_is_held_and_its_thread_writes_no_more(
+    crew: Crew, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = start("keyed", {})
+    worker = crew.hire(lease=0.9)
+    worker.decision_limit = 0.1
+    lets_go = threading.Event()
+
+    def hangs(driver: FlowDriver, state: RunState) -> Decided:
+        lets_go.wait(20)
+        return Decided([Finish("too late")])
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FlowDriver, "check", lambda *given: None)
+        patched.setattr(FlowDriver, "decide", hangs)
+        stuck = threading.Thread(target=worker.advance, args=(run_id, Run.objects.get(id=run_id).release_id))
+        stuck.start()
+        wait_until(lambda: Run.objects.get(id=run_id).status == "held", "the run is held")
+        lets_go.set()
+        stuck.join(20)
+    run = Run.objects.get(id=run_id)
+    assert run.reason == "the agent's code did not decide within 0.1 s (after entry 1)"
+    assert (run.session_id, journal(run_id)) == (None, ["START", "CONTROL"])
+    resume_run(run_id=run_id, reason="mended", actor="olga")
+    assert crew.drive(run_id).status == "done"

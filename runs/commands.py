@@ -149,7 +149,7 @@ def control(verb: str, reason: str) -> Draft:
 
 
 def cancel_run(*, run_id: UUID, reason: str, actor: str) -> Run:
-    """The run and every run below it: no new call starts; an open one is awaited or reconciled; then it is cancelled."""
+    """The run and all below it: no new call starts; an open one is awaited or reconciled; then it is cancelled."""
     said = given_reason(reason)
     if stateless.cancel(run_id, said, actor):
         transaction.on_commit(functools.partial(tell, run_id))

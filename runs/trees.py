@@ -122,7 +122,7 @@ def tell_parent(child: UUID, conn: Conn | None = None) -> tuple[UUID, str] | Non
     return (row[0], row[1]) if row is not None else None
 
 
-# -- cancel -------------------------------------------------------------------------------------------------------------
+# -- cancel ----------------------------------------------------------------------------------------------------------
 
 LOCK_HEADS = "SELECT run_id FROM journal_head WHERE run_id = ANY (%s) ORDER BY run_id FOR NO KEY UPDATE"
 CHILDREN = "SELECT id FROM runs_run WHERE parent_id = ANY (%s) AND ended_at IS NULL ORDER BY id"

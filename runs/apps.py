@@ -1,4 +1,7 @@
+from typing import Any
+
 from django.apps import AppConfig
+from django.core.checks import CheckMessage, register
 
 
 class RunsConfig(AppConfig):
@@ -6,4 +9,11 @@ class RunsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from runs import checks  # noqa: F401  registers them
+        register(check_agents, "agents")
+
+
+def check_agents(**_kwargs: Any) -> list[CheckMessage]:
+    """Imported when somebody checks: it knows the engine, which most commands do without."""
+    from runs.checks import check_agents
+
+    return check_agents()

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterator
-from typing import Any
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, Info, Warning, register
+from django.core.checks import CheckMessage, Error, Info, Warning
 from django.db import DatabaseError
 
 from runs.agents import Agent
@@ -18,8 +17,7 @@ from runs.registry import AgentsUnusable, agents
 LEVELS = {"error": Error, "warning": Warning, "info": Info}
 
 
-@register("agents")
-def check_agents(**_kwargs: Any) -> list[CheckMessage]:
+def check_agents() -> list[CheckMessage]:
     try:
         known = list(agents().values())
     except AgentsUnusable as error:

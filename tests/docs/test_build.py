@@ -1,14 +1,18 @@
 """`make docs`: every page, with a search, and nothing of anybody else's."""
 
+import functools
 import re
 import runpy
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 
 from tests.docs.manual import PAGES, ROOT
 from tests.pages.browser import chromium as chromium
@@ -54,13 +58,51 @@ def test_a_strict_policy_lets_every_page_work(built: Path) -> None:
     assert [path.name for path, text in texts(built, "html") if inline.search(text)] == []
 
 
+class Strict(SimpleHTTPRequestHandler):
+    """Serves files as the console does: under its policy."""
+
+    def end_headers(self) -> None:
+        policy = "; ".join(" ".join([name, *sources]) for name, sources in settings.SECURE_CSP.items())
+        self.send_header("Content-Security-Policy", policy)
+        super().end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Silent."""
+
+
+@pytest.fixture
+def address(built: Path) -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Strict, directory=str(built)))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
 @pytest.mark.slow
-def test_a_reader_finds_a_word(built: Path, chromium: Any) -> None:
+def test_a_reader_finds_a_word_under_the_consoles_policy(address: str, chromium: Any) -> None:
     page = chromium.new_page()
-    page.goto(f"file://{built}/index.html")
+    faults: list[str] = []
+    page.on("console", lambda message: faults.append(message.text))
+    page.on("request", lambda request: None if request.url.startswith(address) else faults.append(request.url))
+    page.goto(f"{address}/index.html")
     page.wait_for_url("**/README.html")
     page.fill("#q", "idempotency")
     page.press("#q", "Enter")
+    page.wait_for_selector("#search-results .context")
+    assert "Concepts" in page.inner_text("#search-results")
+    page.click("text=Concepts >> nth=-1")
+    page.wait_for_url("**/docs/concepts.html*")
+    assert faults == []
+    page.close()
+
+
+@pytest.mark.slow
+def test_the_search_works_from_a_folder_too(built: Path, chromium: Any) -> None:
+    page = chromium.new_page()
+    page.goto(f"file://{built}/search.html?q=idempotency")
     page.wait_for_selector("#search-results li")
     assert "Concepts" in page.inner_text("#search-results")
     page.close()

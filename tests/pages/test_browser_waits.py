@@ -1,0 +1,147 @@
+"""Waits, trees and agents in a real browser: live, narrow, dark, by keyboard, and without any script."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from journal.entries import Kind
+from runs.models import Gate, Status
+from tests.pages.browser import Site, told
+from tests.pages.journals import Story, session
+
+pytestmark = pytest.mark.slow
+
+LONG = "a-name-that-has-no-place-to-break-" * 5
+
+
+# What sticks out: the innermost elements that nothing around them clips or scrolls.
+WIDER = """() => document.documentElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll('main *')]
+    .filter((e) => e.getBoundingClientRect().right > innerWidth + 1)
+    .map((e) => `${e.tagName}.${e.className.baseVal ?? e.className}`).slice(0, 20)"""
+
+
+def waiting() -> Story:
+    """A run with every kind of wait open, long words in each."""
+    story = Story()
+    story.plan(join="first", thought=LONG)
+    story.ask(f"Skip it, or repair {LONG}?", options=["skip", LONG], due=time.time() + 600)
+    story.opens(Kind.TIMER, verb="set", signal=LONG)
+    story.opens(Kind.TIMER, verb="set", seconds=600, due=time.time() + 600)
+    child = story.spawn(agent=LONG)
+    child.spawn().now_is(Status.HELD, LONG)
+    child.now_is(Status.WAITING, f"waits for {LONG}")
+    story.write(Kind.SIGNAL, {"name": "early", "payload": {"text": LONG}}, actor="max")
+    story.write(Kind.NOTE, {"text": LONG}, actor="max")
+    return story.now_is(
+        Status.WAITING,
+        f"asks: {LONG}",
+        labels={"tenant": LONG},
+        business_id=f"order:{LONG}"[:90],
+        priority=3,
+        deadline_at="2099-01-01T00:00:00Z",
+    )
+
+
+def test_no_page_of_waits_or_agents_is_wider_than_the_screen(site: Site) -> None:
+    story = waiting()
+    session(LONG)
+    Gate.objects.create(scope="tool:refund", reason=LONG, actor="olga")
+    gate = Gate.objects.get()
+    places = [story.url, *(f"{story.url}?seq={seq}" for seq in range(2, story.last + 1)), f"{story.url}/asks/3/answer"]
+    places += [f"{story.url}/signal?name={LONG}", f"{story.url}/note", f"{story.url}/cancel", "/runs", "/workers"]
+    places += ["/agents", "/agents/refund-desk", "/gates/place?scope=tool:refund", f"/gates/{gate.pk}/lift"]
+    page = site.open("max", "/runs")
+    for width, scheme in ((1440, "light"), (390, "dark")):
+        page.set_viewport_size({"width": width, "height": 844})
+        page.emulate_media(color_scheme=scheme)
+        for place in places:
+            page.goto(place)
+            wide = page.evaluate(WIDER)
+            assert wide == [], f"{place} at {width}: {wide}"
+
+
+def test_both_themes_paint_the_page_in_their_own_colours(site: Site) -> None:
+    story = waiting()
+    page = site.open("max", story.url)
+    papers = set()
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        page.goto(story.url)
+        papers.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+    page.keyboard.press("t")
+    assert len(papers) == 2 and page.evaluate("document.documentElement.dataset.theme") in ("light", "dark")
+
+
+def test_a_child_that_goes_on_is_seen_on_its_parents_page(site: Site) -> None:
+    story = Story()
+    child = story.spawn().now_is(Status.QUEUED)
+    story.now_is(Status.WAITING, "waits for its child")
+    page = site.open("victor", story.url)
+    page.locator("#live", has_text="Live").wait_for()
+    child.now_is(Status.HELD, "held by olga: a look")
+    page.locator("#tree", has_text="held by olga: a look").wait_for()
+    page.locator("#timeline .wf-more", has_text="Held").wait_for()
+    story.spawn()
+    told(story.run.id)
+    page.locator("#tree", has_text="2 children").wait_for()
+
+
+def test_a_question_comes_and_goes_before_the_readers_eyes(site: Site) -> None:
+    story = Story().now_is(Status.RUNNING, session=session("w1"))
+    page = site.open("olga", story.url)
+    page.locator("#live", has_text="Live").wait_for()
+    seq = story.ask("Skip it?")
+    story.now_is(Status.WAITING, "asks: Skip it?", session=None)
+    told(story.run.id)
+    page.get_by_role("link", name=f"Answer seq {seq}").wait_for()
+    story.write(Kind.ANSWER, {"value": "yes"}, step=1, settles=1, actor="ada")
+    told(story.run.id)
+    page.locator("#timeline", has_text="yes, says ada").wait_for()
+    page.get_by_role("link", name=f"Answer seq {seq}").wait_for(state="detached")
+
+
+def test_a_person_answers_signals_and_holds_a_tool_without_any_script(site: Site) -> None:
+    story = waiting()
+    page = site.open("olga", story.url, java_script_enabled=False)
+    page.get_by_role("link", name="Answer seq 3").click()
+    page.get_by_text("skip", exact=True).click()
+    page.get_by_role("button", name="Answer once").click()
+    assert "Your answer was written" in page.content()
+    page.get_by_role("link", name="Signal", exact=True).click()
+    page.get_by_label("Payload").fill('{"pages": 3}')
+    page.get_by_role("button", name="Signal").click()
+    assert "Signal: written to the journal with your name." in page.content()
+    page.goto("/agents/refund-desk")
+    page.get_by_role("link", name="Hold every refund now").click()
+    page.get_by_label("Reason").fill("the bank asks")
+    page.get_by_role("button", name="Place the gate").click()
+    page.get_by_role("link", name="Lift the gate").click()
+    page.get_by_label("Reason").fill("all is well")
+    page.get_by_role("button", name="Lift the gate").click()
+    assert "Gate tool:refund is lifted." in page.content()
+
+
+def test_agents_and_answers_are_reached_by_keyboard(site: Site) -> None:
+    story = waiting()
+    page = site.open("olga", "/agents")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/agents/refund-desk")
+    page.goto(f"{story.url}/asks/3/answer")
+    page.get_by_label("skip").focus()
+    page.keyboard.press("Space")
+    page.keyboard.press("Enter")
+    page.get_by_text("Your answer was written").wait_for()
+
+
+def test_a_gate_that_takes_force_is_told_without_a_reload(site: Site) -> None:
+    behind = session("w1")
+    Story()
+    Gate.objects.create(scope="tool:refund", reason="look", actor="olga")
+    page = site.open("olga", "/agents/refund-desk")
+    page.locator("#gates", has_text="In force at 0 of 1").wait_for()
+    Gate.objects.update(created_at="2026-11-17T14:02:11Z")
+    behind.refresh_from_db()
+    page.locator("#gates", has_text="In force at 1 of 1").wait_for()

@@ -139,6 +139,9 @@ def judge_end(run: Run) -> None:
     """Of a run that has ended."""
     state = fold(run.id, entries_of(run.id))
     about = told(run)
+    WORLD.tally[run.status] += 1
+    for slot in state.slots.values():
+        WORLD.tally[f"{slot.kind} {slot.outcome}"] += 1
     assert not Permit.objects.filter(run=run).exists(), about
     if state.done is None or "result" not in state.done:
         return

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, ClassVar
 from uuid import UUID
@@ -14,7 +15,7 @@ from django.db import connection
 from django.db.models import Q
 from django.db.models.functions import Now
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from journal import crash
 from recovery.commands import reconcile_intent
@@ -41,10 +42,38 @@ from tests.rig.crew import CrashHere, Crew, start
 from tests.rig.robot import Robot, tree_of, tried
 
 MOST_RUNS = 3
-points = st.integers(0, 30)
+Happens = Callable[[str], object]
+points = st.integers(0, 40)
 any_of = st.integers(0, 1000)
+either = st.sampled_from([0, 1])
+some_slices = st.integers(1, 4)
 THEFT_TOO_LATE = "before-effect"  # the lease was looked at: what follows is the pause that nobody can prevent
 STEAL = "UPDATE runs_workersession SET ended_at = clock_timestamp(), end_reason = 'a test' WHERE id = %s"
+
+
+@contextmanager
+def happening(at: int | None, happens: Happens) -> Iterator[None]:
+    """Lets it happen at the crash point with this number, in whatever thread passes that."""
+    passed, lock = [0], threading.Lock()
+
+    def count(name: str) -> None:
+        with lock:
+            passed[0] += 1
+            now = crash.hook is not None and passed[0] - 1 == at
+            if now:
+                crash.hook = None
+        if now:
+            try:
+                happens(name)
+            finally:
+                if threading.current_thread() is not threading.main_thread():
+                    connection.close()
+
+    crash.hook = count
+    try:
+        yield
+    finally:
+        crash.hook = None
 
 
 class Machine(RuleBasedStateMachine):
@@ -54,6 +83,7 @@ class Machine(RuleBasedStateMachine):
         super().__init__()
         WORLD.reset(self.crew.dsn)
         self.roots: list[UUID] = []
+        self.deaths: list[int] = []
         self.epochs: dict[UUID, int] = {}
         self.workers = [self.crew.hire(), self.crew.hire()]
         self.sweep = Sweep(self.crew.dsn, 60.0, 0.05, self.crew.take)
@@ -61,29 +91,32 @@ class Machine(RuleBasedStateMachine):
 
     # -- runs and workers -------------------------------------------------------------------------------------------
 
+    @initialize(
+        program=programs(2), driver=st.sampled_from(DRIVERS), deaths=st.lists(points, max_size=4),
+        kinds=st.lists(st.sampled_from(TROUBLES), min_size=2, max_size=8),
+    )  # fmt: skip
+    def open_with(self, program: list[Any], driver: str, deaths: list[int], kinds: list[str]) -> None:
+        """`deaths`: at which points workers die when all else is over, and the runs are driven to their end."""
+        self.deaths = deaths
+        WORLD.troubles.extend(kinds)
+        self.roots.append(start(driver, program))
+
     @precondition(lambda self: len(self.roots) < MOST_RUNS)
     @rule(program=programs(2), driver=st.sampled_from(DRIVERS))
     def begin(self, program: list[Any], driver: str) -> None:
         self.roots.append(start(driver, program))
 
-    @precondition(lambda self: self.roots)
-    @rule(which=any_of, who=st.sampled_from([0, 1]))
-    def advance(self, which: int, who: int) -> None:
-        self._advance(which, who)
+    @rule(which=any_of, who=either, slices=some_slices)
+    def advance(self, which: int, who: int, slices: int) -> None:
+        self._advance(which, who, slices)
 
-    @precondition(lambda self: self.roots)
-    @rule(which=any_of, who=st.sampled_from([0, 1]), at=points)
-    def crash(self, which: int, who: int, at: int) -> None:
+    @rule(which=any_of, who=either, slices=some_slices, at=points)
+    def crash(self, which: int, who: int, slices: int, at: int) -> None:
         """The worker dies when it passes this point."""
+        self._advance(which, who, slices, at, self.die)
 
-        def die(_name: str) -> None:
-            raise CrashHere
-
-        self._advance(which, who, at, die)
-
-    @precondition(lambda self: self.roots)
-    @rule(which=any_of, who=st.sampled_from([0, 1]), at=points)
-    def steal(self, which: int, who: int, at: int) -> None:
+    @rule(which=any_of, who=either, slices=some_slices, at=points)
+    def steal(self, which: int, who: int, slices: int, at: int) -> None:
         """The worker sleeps at this point until its lease is over and another has driven the run; then it goes on."""
         victim, thief = self.workers[who], self.workers[1 - who]
         stolen = []
@@ -92,47 +125,39 @@ class Machine(RuleBasedStateMachine):
             if name == THEFT_TOO_LATE:
                 return
             stolen.append(name)
+            WORLD.tally["stolen"] += 1
             with psycopg.connect(self.crew.dsn, autocommit=True) as conn:
                 conn.execute(STEAL, (victim.session.id,))
             victim.session._until = 0.0
             self._advance_one(thief, 0)
 
-        self._advance(which, who, at, sleep)
+        self._advance(which, who, slices, at, sleep)
         if stolen and victim in self.workers:
             self.replace(victim)
 
-    @precondition(lambda self: self.roots)
-    @rule(which=any_of, who=st.sampled_from([0, 1]), at=points, act=any_of)
-    def interfere(self, which: int, who: int, at: int, act: int) -> None:
+    @rule(which=any_of, who=either, slices=some_slices, at=points, act=any_of)
+    def interfere(self, which: int, who: int, slices: int, at: int, act: int) -> None:
         """A person acts while the worker is at this point."""
-        self._advance(which, who, at, lambda _name: self.person(act))
 
-    def _advance(
-        self, which: int, who: int, at: int | None = None, happens: Callable[[str], object] = lambda _: None
-    ) -> None:
+        def act_now(_name: str) -> None:
+            WORLD.tally["interfered"] += 1
+            self.person(act)
+
+        self._advance(which, who, slices, at, act_now)
+
+    @staticmethod
+    def die(_name: str) -> None:
+        WORLD.tally["died"] += 1
+        raise CrashHere
+
+    def _advance(self, which: int, who: int, slices: int, at: int | None = None, happens: Happens = print) -> None:
         worker = self.workers[who]
-        passed, lock = [0], threading.Lock()
-
-        def count(name: str) -> None:
-            with lock:
-                passed[0] += 1
-                now = crash.hook is not None and passed[0] - 1 == at
-                if now:
-                    crash.hook = None
-            if now:
-                try:
-                    happens(name)
-                finally:
-                    if threading.current_thread() is not threading.main_thread():
-                        connection.close()
-
-        crash.hook = count
         try:
-            self._advance_one(worker, which)
+            with happening(at, happens):
+                for nth in range(slices):
+                    self._advance_one(worker, which + nth)
         except CrashHere:
             self.replace(worker)
-        finally:
-            crash.hook = None
         self.look()
 
     def _advance_one(self, worker: Worker, which: int) -> None:
@@ -163,13 +188,11 @@ class Machine(RuleBasedStateMachine):
 
     # -- a person ---------------------------------------------------------------------------------------------------
 
-    @precondition(lambda self: self.roots)
     @rule(act=any_of)
     def person_acts(self, act: int) -> None:
         self.person(act)
         self.look()
 
-    @precondition(lambda self: self.roots)
     @rule()
     def person_serves(self) -> None:
         self.robot.serve(*self.roots)
@@ -226,7 +249,13 @@ class Machine(RuleBasedStateMachine):
 
     def end_all(self) -> None:
         """A person who serves all of them; then they come to their end by themselves, and no permit is left."""
-        WORLD.troubles.clear()
+        for at in self.deaths:
+            try:
+                with happening(at, self.die):
+                    self.crew.drive_out(self.robot, *self.roots, worker=self.workers[0], seconds=60)
+                break
+            except CrashHere:
+                self.replace(self.workers[0])
         self.crew.drive_out(self.robot, *self.roots, worker=self.workers[0], seconds=60)
         self.look()
         self.sweep.once()

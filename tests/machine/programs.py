@@ -19,7 +19,7 @@ asks = st.sampled_from([None, None, 0, 0.05]).map(lambda timeout: ["ask", timeou
 
 
 def statements(depth: int) -> Programs:
-    alone = [calls, calls, sleeps, waits, asks]
+    alone = [calls, calls, calls, calls, sleeps, waits, asks]
     if depth == 0:
         return st.one_of(*alone)
     spawns = st.tuples(programs(depth - 1), st.sampled_from(DRIVERS)).map(lambda given: ["spawn", *given])
@@ -30,4 +30,4 @@ def statements(depth: int) -> Programs:
 
 def programs(depth: int) -> Programs:
     ending = st.sampled_from([[], [], [], [["fail"]]])
-    return st.tuples(st.lists(statements(depth), min_size=1, max_size=3), ending).map(lambda parts: parts[0] + parts[1])
+    return st.tuples(st.lists(statements(depth), min_size=2, max_size=5), ending).map(lambda parts: parts[0] + parts[1])

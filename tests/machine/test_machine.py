@@ -10,10 +10,17 @@ from hypothesis.stateful import run_state_machine_as_test
 import runs.worker
 from tests.machine.judge import WatchedSlice
 from tests.machine.machine import Machine
+from tests.machine.world import WORLD
 from tests.rig.crew import Crew
 
 EXAMPLES = int(os.environ.get("HOLDFAST_MACHINE_EXAMPLES", "25"))
 STEPS = int(os.environ.get("HOLDFAST_MACHINE_STEPS", "25"))
+# What a walk has to have met, to be worth something.
+MET = (
+    "died", "stolen", "interfered", "acted", "lost before", "done", "failed",
+    "cancelled", "call succeeded", "call failed", "sleep succeeded", "signal succeeded", "signal expired",
+    "ask succeeded", "ask expired", "child succeeded", "child cancelled",
+)  # fmt: skip
 
 
 @pytest.mark.slow
@@ -31,3 +38,6 @@ def test_every_promise_is_kept_in_any_order_of_events(machine_crew: Crew, monkey
         print_blob=True,
     )
     run_state_machine_as_test(Machine, settings=how)
+    missed = [what for what in MET if not WORLD.tally[what]]
+    assert not missed, (missed, WORLD.tally)
+    print(dict(sorted(WORLD.tally.items())))

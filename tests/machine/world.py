@@ -21,12 +21,13 @@ SELECT count(*) FROM journal_entry WHERE run_id = %s AND step = %s
 
 @dataclass
 class World:
-    """`acts`: how often something happened under a key. `wrong`: what must never be."""
+    """`acts`: how often something happened under a key. `wrong`: what must never be. `tally`: what the walk has met."""
 
     dsn: str = ""
     acts: Counter[str] = field(default_factory=Counter)
     troubles: deque[str] = field(default_factory=deque)
     wrong: list[str] = field(default_factory=list)
+    tally: Counter[str] = field(default_factory=Counter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def reset(self, dsn: str) -> None:
@@ -42,6 +43,7 @@ class World:
         """The effect, as ordered: it surely does not act, or may have, or acts and says so."""
         trouble = self._trouble(probing=False)
         self.begun(ctx)
+        self.tally[trouble or "acted"] += 1
         if ctx.key != f"{ctx.run_id}:{ctx.step}":
             self.wrong.append(f"the key of step {ctx.step} is {ctx.key}")
         if trouble == "transient":

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from journal.payloads import payload_store
+from runs import answers
 from runs.commands import decide_approval
 from runs.models import Run
 from runs.registry import agents, announce
 from runs.tools import Cancelled, ToolContext
 from tests.docs.manual import blocks
+from tests.docs.modules import AGENTS
 from tests.rig.crew import Crew, journal, start, state
 from tests.rig.fixtures import ledger as ledger
 from tests.rig.ledger import Ledger
@@ -85,6 +87,19 @@ def test_a_model_answers_and_is_asked_once_a_decision(crew: Crew, ledger: Ledger
     assert crew.drive(run_id).status == "done"
     assert state(run_id).done == {"result": "The order comes to 4584 cents."}
     assert (journal(run_id).count("ATTEMPT"), state(run_id).usage) == (2, {"tokens": 200})
+
+
+@pytest.mark.parametrize(("order", "size"), [("o-12", "small"), ("o-1", "large")])
+def test_a_stateless_agent_answers_without_a_journal(crew: Crew, ledger: Ledger, order: str, size: str) -> None:
+    run_id = start("classify", order)
+    run = crew.drive(run_id)
+    assert (run.status, answers.run_detail(run).result, journal(run_id)) == ("done", size, [])
+
+
+def test_every_agent_of_the_guide_is_run_here() -> None:
+    assert {name for name, page in AGENTS.items() if page == "writing-agents.md"} == {
+        "pay-back", "caller", "clerk", "classify",
+    }  # fmt: skip
 
 
 def test_the_same_request_key_starts_one_run(crew: Crew, guide: ModuleType) -> None:

@@ -23,8 +23,7 @@ from runs.moves import Spawn
 from runs.projections import Park, Then
 from runs.state import MODEL_ACTOR, RunState, fold
 from runs.totals import Totals
-from runs.trees import Newborn
-from runs.trees import _outcome_of as outcome_of_child
+from runs.trees import Newborn, outcome_of_child
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 TICK = timedelta(milliseconds=1)  # between two appends, so that no two have the same time

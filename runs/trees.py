@@ -97,7 +97,7 @@ def ended_children(conn: Conn, children: Sequence[UUID], store: PayloadStore) ->
     found = {}
     for child, status, reason, ending in rows:
         done = decode(bytes(ending)) if ending is not None else _done_of(conn, child)
-        found[child] = _outcome_of(status, reason, store.resolve(done))
+        found[child] = outcome_of_child(status, reason, store.resolve(done))
     return found
 
 
@@ -106,7 +106,7 @@ def _done_of(conn: Conn, child: UUID) -> dict[str, Any]:
     return done[-1].body if done else {}
 
 
-def _outcome_of(status: str, reason: str, done: Mapping[str, Any]) -> dict[str, Any]:
+def outcome_of_child(status: str, reason: str, done: Mapping[str, Any]) -> dict[str, Any]:
     outcome = OUTCOMES[status]
     if outcome == "succeeded":
         return {"outcome": outcome, "result": done.get("result")}

@@ -6,11 +6,9 @@ from django.db import migrations, models
 from django.db.models.functions import Now
 
 _SQL = Path(__file__).parent.parent / "sql"
-CLAIM = "DROP FUNCTION runs_claim_v1;\n" + (_SQL / "claim_v2.sql").read_text()
-UNCLAIM = (
-    "DROP FUNCTION runs_next_in_flight_v1; DROP FUNCTION runs_claim_v2; DROP FUNCTION runs_has_room_v1;\n"
-    + (_SQL / "claim_v1.sql").read_text()
-)
+# runs_claim_v1 stays for workers of the version before, while a deploy rolls.
+CLAIM = (_SQL / "claim_v2.sql").read_text()
+UNCLAIM = "DROP FUNCTION runs_next_in_flight_v1; DROP FUNCTION runs_claim_v2; DROP FUNCTION runs_has_room_v1"
 PERMITS = (_SQL / "permits_v1.sql").read_text()
 UNPERMIT = "DROP FUNCTION runs_free_v1; DROP FUNCTION runs_acquire_v1; DROP FUNCTION runs_grant_v1"
 

@@ -16,6 +16,6 @@ BEGIN
                           WHEN wake > 0 THEN to_timestamp(wake) END,
            intents = waiting, as_of_seq = head.last_seq,
            awaits = children, awaits_any = any_child
-     WHERE r.id = the_run;
+     WHERE r.id = the_run AND r.ended_at IS NULL;
     RETURN true;
 END $fn$;

@@ -26,6 +26,7 @@ from runs.commands import (
     signal_run,
     start_run,
 )
+from runs.errors import StatelessRun
 from runs.guards import actor_of, may
 from runs.live import HEADERS
 from runs.queries import entries_of, find_run, list_intents, list_runs, state_of
@@ -122,7 +123,10 @@ def journal(
 @router.get("/runs/{ref}/state", auth=may(VIEW), response={200: StateOut, **problems(404, 409)}, tags=["runs"])
 def state(request: HttpRequest, ref: str, at: Annotated[int | None, Query(ge=1, le=LAST_SEQ)] = None) -> StateOut:
     """What the journal amounts to, now or just after entry `at`."""
-    return answers.state(state_of(find_run(ref).id, at=at))
+    found = find_run(ref)
+    if answers.is_stateless(found):
+        raise StatelessRun
+    return answers.state(state_of(found.id, at=at))
 
 
 @router.get("/runs/{ref}/stream", auth=may(VIEW), response={200: StreamEvent, **problems(404, 409)}, tags=["runs"])

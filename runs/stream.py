@@ -32,7 +32,8 @@ from runs.wire import strict_json
 AT_ONCE = 100  # entries read at once
 LOOKS = 5.0  # seconds; a status may change without an entry and without a message
 PINGS = 15.0
-LONGEST_PAUSE = 5.0  # seconds between two tries to reach the database
+JUDGES = 30.0  # seconds between two looks at who may look
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.1, 5.0  # seconds between two tries to reach the database
 
 log = logging.getLogger("holdfast.stream")
 
@@ -43,7 +44,6 @@ class Look:
 
     status: StatusOut
     entries: Sequence[Entry]
-    allowed: bool
 
     @property
     def whole(self) -> bool:
@@ -55,45 +55,59 @@ class Look:
         return self.whole and self.status.status in ENDED
 
 
-def look(run_id: UUID, after: int, user_id: int) -> Look:
-    """Raises OperationalError or InterfaceError while the database is away."""
-    allowed = User.objects.filter(pk=user_id, is_active=True).first()
-    run = Run.objects.only("status", "reason", "since", "wake_at").get(id=run_id)
-    told = StatusOut(status=Status(run.status), reason=run.reason, since=run.since, wake_at=run.wake_at)
-    return Look(told, entries_of(run_id, after, AT_ONCE), allowed is not None and allowed.has_perm(VIEW))
+@dataclass(slots=True)
+class Follower:
+    """One caller: how far it has been told, and whether it may still look."""
+
+    run_id: UUID
+    after: int
+    user_id: int
+    judged: float = float("-inf")
+
+    def look(self) -> Look | None:
+        """None: not any more. Raises OperationalError or InterfaceError while the database is away."""
+        if time.monotonic() - self.judged >= JUDGES:
+            user = User.objects.filter(pk=self.user_id, is_active=True).first()
+            if user is None or not user.has_perm(VIEW):
+                return None
+            self.judged = time.monotonic()
+        run = Run.objects.only("status", "reason", "since", "wake_at").get(id=self.run_id)
+        status = StatusOut(status=Status(run.status), reason=run.reason, since=run.since, wake_at=run.wake_at)
+        return Look(status, entries_of(self.run_id, self.after, AT_ONCE))
 
 
 async def events_of(run_id: UUID, after: int, user_id: int) -> AsyncGenerator[str]:
     """`entry` for each entry behind seq `after`, `status` at first and when it changes, `end` when the run is over."""
     yield "retry: 1000\n\n"
+    follower = Follower(run_id, after, user_id)
     told: StatusOut | None = None
-    spoke, pause = time.monotonic(), LOOKS / 50
+    spoke, pause = time.monotonic(), SHORTEST_PAUSE
     async with listener().subscribe(run_id) as touched:
         while True:
             try:
-                looking = functools.partial(look, run_id, after, user_id)
-                seen = await asyncio.get_running_loop().run_in_executor(renderers, functools.partial(closing, looking))
+                looking = functools.partial(closing, follower.look)
+                seen = await asyncio.get_running_loop().run_in_executor(renderers, looking)
             except (OperationalError, InterfaceError) as error:
                 log.warning("the stream of run %s waits for the database: %s", run_id, error)
                 yield ": the database does not answer\n\n"
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
                 continue
-            pause = LOOKS / 50
-            if not seen.allowed:
+            pause = SHORTEST_PAUSE
+            if seen is None:
                 return
             events = [event("entry", entry(e).model_dump(), e.seq) for e in seen.entries]
-            after = seen.entries[-1].seq if seen.entries else after
+            if seen.entries:
+                follower.after = seen.entries[-1].seq
             if seen.whole and seen.status != told:
                 told = seen.status
                 events.append(event("status", told.model_dump()))
             if seen.over:
-                events.append(event("end", {"status": seen.status.status}))
+                yield "".join((*events, event("end", {"status": seen.status.status})))
+                return
             if events or time.monotonic() - spoke >= PINGS:
                 yield "".join(events) or ": still here\n\n"
                 spoke = time.monotonic()
-            if seen.over:
-                return
             if seen.whole:
                 await touched.get(LOOKS)
 

@@ -141,3 +141,11 @@ def flaky(ctx: ToolContext) -> Any:
 @flow(name="patient", version="1", tools=[flaky], budget=Budget(steps=5, seconds=3600), deadline=86_400, unique="order")
 def patient(run: RunView) -> Moves:
     return (yield Call(flaky))
+
+
+@flow(name="classify", version="1", tools=[look], durability="stateless")
+def classify(run: RunView) -> Moves:
+    if run.input is None:
+        raise RuntimeError("nothing to classify")
+    yield Call(look)
+    return {"class": "spam"}

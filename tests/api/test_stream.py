@@ -6,7 +6,8 @@ import asyncio
 import json
 import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack, aclosing, contextmanager
+from contextlib import ExitStack, aclosing, contextmanager, suppress
+from http.client import IncompleteRead
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -14,8 +15,9 @@ from uuid import UUID
 
 import psycopg
 import pytest
+from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
-from django.db import connection
+from django.db import connection, connections
 
 from runs import stream
 from tests.api.conftest import Cast, Desk
@@ -161,13 +163,36 @@ def test_open_streams_keep_no_database_connection(cast: Cast, desk: Desk, addres
             assert listed.status == 200
 
 
-def test_a_stream_ends_for_somebody_who_may_no_longer_look(cast: Cast, desk: Desk, address: str) -> None:
+def test_a_stream_ends_for_somebody_who_may_no_longer_look(
+    cast: Cast, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "LOOKS", 0.05)
+    monkeypatch.setattr(stream, "JUDGES", 0.1)
+    victor = User.objects.get(username="victor")
+    told = asyncio.run(asyncio.wait_for(switched_off_meanwhile(start(cast, cents=9_000), victor.pk), 30))
+    assert "event: entry" in told and "event: end" not in told
+
+
+async def switched_off_meanwhile(run_id: str, user_id: int) -> str:
+    found = []
+    async with aclosing(stream.events_of(UUID(run_id), 0, user_id)) as told:
+        async for said in told:
+            found.append(said)
+            if "event: entry" in said:
+                await User.objects.filter(pk=user_id).aupdate(is_active=False)
+        await sync_to_async(connections.close_all)()  # its thread outlives this test's database
+    return "".join(found)
+
+
+def test_a_server_that_stops_ends_its_streams(cast: Cast, desk: Desk, dsn: str, tmp_path: Path) -> None:
     run_id = start(cast, cents=9_000)
-    with opened(address, cast("victor").token, run_id) as answer:
-        told = events(answer)
-        assert next(told)["event"] == "entry"
-        User.objects.filter(username="victor").update(is_active=False)
-        assert "end" not in [event.get("event") for event in told]
+    with ExitStack() as kept:
+        with serving(dsn, tmp_path) as address:
+            answer = kept.enter_context(opened(f"{address}/api/v1", cast("victor").token, run_id))
+            told = events(answer)
+            assert next(told)["event"] == "entry"
+        with suppress(ConnectionError, IncompleteRead):  # the server is gone, and waited for no stream
+            assert "end" not in [event.get("event") for event in told]
 
 
 def test_a_stream_that_cannot_be_is_refused_like_any_other_request(cast: Cast, desk: Desk, address: str) -> None:

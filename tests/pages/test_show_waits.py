@@ -151,8 +151,11 @@ def test_a_brake_tells_its_limit_and_that_a_resume_gives_the_budget_anew(olga: C
 
 
 def test_a_run_held_by_a_gate_says_what_lifts_it_and_offers_no_resume(olga: Client) -> None:
-    story = Story().now_is(Status.HELD, "gate tool:refund: look first")
+    story = Story()
+    seq = story.call(gate="gate")
+    story.now_is(Status.HELD, "gate tool:refund: look first")
     page = page_of(olga, story)
+    assert "Stopped by the gate tool:refund." in row_of(page, seq)
     assert "when the gate is lifted" in page and "/agents/refund-desk#gates" in page
     assert f"{story.url}/resume" not in page
 

@@ -332,4 +332,4 @@ class Problem(BaseModel):
 
 def problems(*more: int) -> dict[int, type[Problem]]:
     """The refusals a verb declares: those that every verb has, and its own."""
-    return dict.fromkeys(sorted({401, 403, 422, *more}), Problem)
+    return dict.fromkeys(sorted({401, 403, 422, 503, *more}), Problem)

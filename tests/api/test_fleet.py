@@ -5,6 +5,9 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
 from tests.api import agents
 from tests.api.conftest import Cast, Desk, problem
 
@@ -103,3 +106,17 @@ def seen_until(cast: Cast, state: str) -> list[Any]:
             return list(items)
         time.sleep(0.02)
     raise AssertionError(f"nothing was ever {state}")
+
+
+def test_the_list_of_intents_asks_as_often_for_many_runs_as_for_one(cast: Cast, desk: Desk) -> None:
+    asked = []
+    for _ in range(2):
+        for _ in range(4):
+            cast("olga").post("/runs", {"agent": "desk", "input": {"amount_cents": 9_000}})
+        desk.work()
+        cast("victor").get("/intents")  # whoever asked first notes that the token was used
+        with CaptureQueriesContext(connection) as queries:
+            items = cast("victor").get("/intents", state="awaiting_approval").json()["items"]
+        asked.append((len(items), len(queries)))
+    assert [many for many, _ in asked] == [4, 8]
+    assert asked[0][1] == asked[1][1]

@@ -39,7 +39,7 @@ def test_each_verb_declares_its_refusals_as_problem_documents(schema: dict[str, 
     for path, methods in schema["paths"].items():
         for method, operation in methods.items():
             answers = operation["responses"]
-            assert {401, 403, 422} <= answers.keys(), (method, path)
+            assert {401, 403, 422, 503} <= answers.keys(), (method, path)
             assert 404 in answers or "{ref}" not in path, (method, path)
             assert {400, 413} <= answers.keys() or method == "get", (method, path)
             for status, answer in answers.items():

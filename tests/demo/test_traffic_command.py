@@ -23,6 +23,13 @@ def test_it_starts_as_many_runs_as_it_was_told(dsn: str) -> None:
     assert Run.objects.filter(agent=refund_desk.name, status="queued").count() == 3
 
 
+@pytest.mark.slow
+def test_it_starts_some_of_each(dsn: str) -> None:
+    with demo(dsn, "--every", "600", "--count", "3") as process:
+        assert process.wait(90) == 0
+    assert set(Run.objects.values_list("agent", flat=True)) == {part.agent for part in programme(600)}
+
+
 def test_it_leaves_at_once_on_sigterm(dsn: str) -> None:
     with demo(dsn, "--every", "600") as process:
         wait_until(Run.objects.filter(agent=refund_desk.name).exists, "the first run is started", within=60)

@@ -284,5 +284,9 @@ class Memory:
 
 
 def start_body(agent: Agent, input: Any, labels: Mapping[str, str] | None) -> dict[str, Any]:
-    body = {"agent": agent.name, "input": input, "release": agent.release_id, "code": agent.code_digest}
+    try:
+        code = agent.code_digest
+    except OSError:  # written at a prompt: there is no file
+        code = ""
+    body = {"agent": agent.name, "input": input, "release": agent.release_id, "code": code}
     return body | ({"labels": dict(labels)} if labels else {})

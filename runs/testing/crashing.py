@@ -94,7 +94,7 @@ def _to_the_end(trial: Trial) -> None:
         if trial.status != "needs_reconciliation" or not doubtful:
             return
         slot = doubtful[0]
-        effect = next((effect for effect in trial.world.effects if effect.key == slot.key), None)
+        effect = trial.world.first(slot.key)
         trial.reconcile(slot.step, happened=effect is not None, result=effect.result if effect else None)
         trial.finish()
 

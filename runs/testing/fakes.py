@@ -69,9 +69,17 @@ class World:
 
     effects: list[Effect] = field(default_factory=list)
     sent: dict[str, int] = field(default_factory=dict)
+    _by_key: dict[str, list[Effect]] = field(default_factory=dict)
+
+    def act(self, effect: Effect) -> None:
+        self.effects.append(effect)
+        self._by_key.setdefault(effect.key, []).append(effect)
 
     def acted(self, key: str) -> int:
-        return sum(effect.key == key for effect in self.effects)
+        return len(self._by_key.get(key, ()))
+
+    def first(self, key: str) -> Effect | None:
+        return next(iter(self._by_key.get(key, ())), None)
 
     def of(self, tool: str) -> list[Effect]:
         return [effect for effect in self.effects if effect.tool == tool]
@@ -91,7 +99,7 @@ class FakeTool(Tool):
 
     def __call__(self, ctx: ToolContext, **args: Any) -> Any:
         self.world.sent[ctx.key] = self.world.sent.get(ctx.key, 0) + 1
-        before = next((effect for effect in self.world.effects if effect.key == ctx.key), None)
+        before = self.world.first(ctx.key)
         if before is not None and self.effect == "keyed":
             return deepcopy(before.result)
         behaviour = self.behaviour
@@ -100,7 +108,7 @@ class FakeTool(Tool):
             self.count += 1
         result = self._behave(behaviour, ctx, args)
         if self.effect != "read":
-            self.world.effects.append(Effect(self.name, ctx.key, deepcopy(args), deepcopy(result)))
+            self.world.act(Effect(self.name, ctx.key, deepcopy(args), deepcopy(result)))
         if isinstance(behaviour, Lost):
             raise UnknownOutcome("the answer was lost")
         return result
@@ -121,7 +129,7 @@ class FakeTool(Tool):
         return finish(behaviour(ctx, **args) if with_context else behaviour(**args))
 
     def look(self, ctx: ToolContext, **args: Any) -> Found | Absent:
-        effect = next((effect for effect in self.world.effects if effect.key == ctx.key), None)
+        effect = self.world.first(ctx.key)
         return Absent() if effect is None else Found(deepcopy(effect.result))
 
 

@@ -157,11 +157,15 @@ def cancel_run(*, run_id: UUID, reason: str, actor: str) -> Run:
     with locked_run(run_id) as held:
         held.append([control("cancel", said)], actor)
         wake(held, f"cancelled by {actor}")
-        cause = {"run": str(run_id), "seq": held.state.seq + 1}
-        for below, release_id in cancel_descendants(run_id, said, actor, cause):
-            transaction.on_commit(functools.partial(dispatch, below, release_id))
-            transaction.on_commit(functools.partial(tell, below))
+        cancel_below(held, held.state.seq + 1, said, actor)
     return fresh(run_id)
+
+
+def cancel_below(held: Held, seq: int, reason: str, actor: str) -> None:
+    """What the entry `seq` of this run means for the runs below it."""
+    for below, release_id in cancel_descendants(held.run.id, reason, actor, {"run": str(held.run.id), "seq": seq}):
+        transaction.on_commit(functools.partial(dispatch, below, release_id))
+        transaction.on_commit(functools.partial(tell, below))
 
 
 def hold_run(*, run_id: UUID, reason: str, actor: str) -> Run:
@@ -310,13 +314,17 @@ def decide_approval(*, run_id: UUID, seq: int, verdict: str, digest: str, note: 
 
 
 def end_by_person(held: Held, entries: Sequence[Draft], actor: str, request_id: str | None) -> None:
-    """A person's DONE: whoever drives the run is fenced, and it belongs to no session."""
+    """A person's DONE, the last of the entries: whoever drives the run is fenced, and it belongs to no session.
+
+    The runs below it are cancelled.
+    """
     held.append(entries, actor, request_id)
     epoch = raise_epoch(held.run.id)
     Run.objects.filter(id=held.run.id).update(
         status=Status.CANCELLED, reason="", since=Now(), ended_at=timezone.now(), wake_at=None, session=None,
         epoch=epoch, as_of_seq=held.state.seq + len(entries),
     )  # fmt: skip
+    cancel_below(held, held.state.seq + len(entries), str(entries[-1].body.get("cancelled", "")), actor)
     if held.run.parent_id is not None:
         transaction.on_commit(functools.partial(join_parent, held.run.id))
 

@@ -16,7 +16,7 @@ PROBE_BACKOFF = Retry(backoff=2.0)
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Commit an ATTEMPT, then call the tool. `doubt`: an earlier attempt may have acted; the key makes this one safe."""
+    """Commit an ATTEMPT, then call the tool. `doubt`: an earlier one may have acted; the key makes this one safe."""
 
     source: str
     doubt: bool = False
@@ -188,8 +188,12 @@ def again(slot: Slot, tool: Tool, moment: Moment) -> Act:
     last, doubt = slot.attempts[-1], tool.effect == "keyed"
     if last.hurried or (last.unknown_at is None and last.due is None):
         return Send("resume", doubt)
-    due = last.due if last.unknown_at is None else last.unknown_at.timestamp() + tool.retry.wait(last.number, slot.key)
-    return Send("retry", doubt) if due is None or due <= moment.now else WaitUntil(due, f"{slot.tool} (step {slot.step}) is tried again")
+    due = last.due or 0.0
+    if last.unknown_at is not None:
+        due = last.unknown_at.timestamp() + tool.retry.wait(last.number, slot.key)
+    if due <= moment.now:
+        return Send("retry", doubt)
+    return WaitUntil(due, f"{slot.tool} (step {slot.step}) is tried again")
 
 
 def unknown(slot: Slot, why: str) -> Act:

@@ -28,6 +28,16 @@ SELECT id, version, content ->> 'unique', (content ->> 'deadline')::float8 FROM 
 ENDED = """
 SELECT id, status, reason, ending FROM runs_run WHERE id = ANY (%s) AND ended_at IS NOT NULL
 """
+# Counts no further than it matters: a tree is made a level at a time.
+DEPTH = """
+WITH RECURSIVE above AS (
+    SELECT parent_id, 0 AS depth FROM runs_run WHERE id = %(run)s
+    UNION ALL
+    SELECT r.parent_id, a.depth + 1 FROM above a JOIN runs_run r ON r.id = a.parent_id WHERE a.depth < %(deepest)s
+) SELECT max(depth) FROM above
+"""
+DEEPEST = 32  # levels of children below a root
+TOO_DEEP = f"a tree has at most {DEEPEST} levels of children: does this agent start itself without end?"
 TELL_PARENT = "SELECT parent, release_id FROM runs_tell_parent_v1(%s)"
 OPEN_RUN = "SELECT id FROM runs_run WHERE agent = %s AND business_id = %s AND ended_at IS NULL"
 OUTCOMES = {"done": "succeeded", "failed": "failed", "cancelled": "cancelled"}
@@ -82,6 +92,11 @@ def newborn(
         body = store.offload(child, body)
     (sealed,) = seal([Draft(Kind.START, body)])
     return Newborn(step, move.agent, child, release, json.dumps(labels), deadline, business or "", sealed)
+
+
+def depth_of(conn: Conn, run_id: UUID) -> int:
+    """How many runs are above it, up to `DEEPEST`."""
+    return int(_row(conn, DEPTH, {"run": run_id, "deepest": DEEPEST})[0])
 
 
 def business_id_of(unique: str | None, labels: Mapping[str, str]) -> str | None:
@@ -185,5 +200,5 @@ def _rows(conn: Conn | None, sql: str, given: Any, fetch: bool = True) -> list[A
         return cursor.fetchall() if fetch else []
 
 
-def _row(conn: Conn | None, sql: str, given: Sequence[Any]) -> Any:
+def _row(conn: Conn | None, sql: str, given: Any) -> Any:
     return next(iter(_rows(conn, sql, given)), None)

@@ -252,6 +252,8 @@ class Worker:
             return {}
         now = self.session.now()
         with self.connections.connection() as conn:
+            if trees.depth_of(conn, parent) >= trees.DEEPEST:
+                return {step: Newborn(step, move.agent, refused=trees.TOO_DEEP) for step, move in spawns.items()}
             return {
                 step: trees.newborn(conn, parent, step, move, now, self.agents, self.store)
                 for step, move in spawns.items()

@@ -11,10 +11,12 @@ import pytest
 from django.db import connection
 
 from journal import crash
+from recovery.commands import reconcile_intent
 from runs.commands import cancel_run
 from runs.errors import RunEnded
 from runs.models import ENDED, Run
 from runs.queries import entries_of, state_of
+from runs.trees import DEEPEST
 from tests.crash.proof import assert_whole
 from tests.rig.crew import CrashHere, Crew, start, state, told
 from tests.rig.fleet import Fleet
@@ -172,3 +174,32 @@ def test_a_child_that_needs_a_person_is_what_its_parent_waits_for(crew: Crew, le
     assert parent.status == "waiting" and parent.reason.startswith("waits for its child script r-")
     crew.drive_out(Robot(ledger.acted), root)
     assert state(root).done == {"result": [["acted"]]}
+
+
+def test_an_aborted_parent_takes_the_runs_below_it_along(crew: Crew, ledger: Ledger) -> None:
+    root = start("script", [["all", [["call", "unkeyed"], child(child(NEVER))]]])
+    crash.hook = lambda name: die_if(name == "after-effect")
+    worker = crew.hire()
+    with pytest.raises(CrashHere):
+        crew.drive_out(Robot(ledger.acted), root, worker=worker)
+    crash.hook = None
+    crew.lose(worker)
+    assert crew.drive(root).status == "needs_reconciliation"
+    crew.drive_tree(tree_of(root)[1].id)
+    seq = state(root).slots[1].seq
+    reconcile_intent(run_id=root, seq=seq, verdict="abort", evidence="the shop has closed", actor="olga")
+    crew.drive_out(Robot(ledger.acted), root)
+    assert [run.status for run in tree_of(root)] == ["cancelled"] * 3
+    done = entries_of(root)[-1]
+    for run in tree_of(root)[1:]:
+        assert state(run.id).done == {"cancelled": done.body["cancelled"], "cause": {"run": str(root), "seq": done.seq}}
+
+
+def test_an_agent_that_starts_itself_without_end_is_stopped(crew: Crew, ledger: Ledger) -> None:
+    root = start("endless")
+    crew.drive_out(Robot(ledger.acted), root, seconds=90)
+    tree = tree_of(root)
+    assert len(tree) == 1 + DEEPEST
+    assert state(root).done == {"result": DEEPEST}
+    deepest = state(tree[-1].id).slots[1]
+    assert deepest.outcome == "failed" and "at most 32 levels" in str(deepest.error)

@@ -82,9 +82,9 @@ def live(order: dict[str, Any]) -> NoReturn:
         os.setsid()
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        log = os.open(order["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        for fd, number in ((nothing, 0), (log, 1), (log, 2)):
+        log = os.open(order["log"], os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+        typed = log if os.isatty(log) else os.open(os.devnull, os.O_RDONLY)
+        for fd, number in ((typed, 0), (log, 1), (log, 2)):
             os.dup2(fd, number)
         os.environ.clear()
         os.environ.update(order["environment"])

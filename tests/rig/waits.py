@@ -67,6 +67,16 @@ def fails(run: RunView) -> Moves:
     yield Fail("as it was told")
 
 
+@flow(name="endless", version="1")
+def endless(run: RunView) -> Moves:
+    """Starts itself; the result is how many levels came of it."""
+    try:
+        below = yield Spawn("endless")
+    except CallFailed:
+        return 0
+    return below + 1
+
+
 def spawns_twice(state: RunView) -> Any:
     """Two children one after the other, then their results."""
     if len(state.children) < 2:

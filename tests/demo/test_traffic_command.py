@@ -12,6 +12,12 @@ from runs.models import Run
 from tests.rig.ledger import ROOT, wait_until
 
 
+@pytest.fixture(autouse=True)
+def nobody_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No service: an `up` that runs beside the tests is left alone."""
+    monkeypatch.setenv("HOLDFAST_PAYMENTS_URL", "http://127.0.0.1:9")
+
+
 def demo(dsn: str, *words: str) -> subprocess.Popen[str]:
     environment = {**os.environ, "DATABASE_URL": dsn}
     return subprocess.Popen([sys.executable, "manage.py", "demo", *words], cwd=ROOT, env=environment, text=True)

@@ -14,7 +14,7 @@ from recovery.errors import AlreadyReconciled, AttemptOutdated, CannotProbe, Evi
 from runs.commands import Held, end_by_person, fresh, locked_run, wake
 from runs.errors import BadInput, VerdictUnknown
 from runs.models import Run
-from runs.state import Slot
+from runs.slots import Slot
 
 VERDICTS = ("happened", "never_happened", "probe", "abort")
 LONGEST_EVIDENCE = 10_000

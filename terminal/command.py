@@ -18,6 +18,7 @@ from django.db import ProgrammingError
 from terminal.screen import Screen
 
 DONE, FAILED, REFUSED, PASSED, PARKED, INTERRUPTED = 0, 1, 2, 3, 4, 130
+HELP = {"help_option_names": ["-h", "--help"]}
 MEANINGS = {
     DONE: "done",
     FAILED: "failed",

@@ -22,7 +22,7 @@ from runs.models import Release, Run, Status
 from runs.queries import find_run
 from runs.registry import AgentsUnusable
 from runs.short_ids import short_id
-from terminal.command import TerminalCommand, exit_codes
+from terminal.command import HELP, TerminalCommand, exit_codes
 from terminal.screen import Screen, Styled
 
 RECENT = 20  # runs that completion offers
@@ -31,7 +31,6 @@ STYLES = {
     Status.AWAITING_APPROVAL: "yellow", Status.NEEDS_RECONCILIATION: "bold yellow", Status.QUARANTINED: "bold red",
     Status.HELD: "magenta", Status.WAITING_FOR_VERSION: "magenta",
 }  # fmt: skip
-HELP = {"help_option_names": ["-h", "--help"]}
 
 
 class RunsCommand(TerminalCommand):

@@ -8,13 +8,16 @@ import re
 import select
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from django.core.management import ManagementUtility
+
+from tests.rig.fleet import Nursery
 
 ROOT = Path(__file__).resolve().parents[2]
 CURSOR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -61,10 +64,12 @@ def refused(done: Done) -> str:
 class Terminal:
     """A process of manage.py at a terminal of its own; `out` is what it has drawn so far."""
 
+    nursery: Nursery
     pid: int
     fd: int
+    slave: int
     out: str = ""
-    deadline: float = field(default_factory=lambda: time.monotonic() + 60)
+    deadline: float = field(default_factory=lambda: time.monotonic() + 90)
 
     def read_until(self, wanted: str) -> str:
         while wanted not in self.out:
@@ -78,29 +83,27 @@ class Terminal:
         """Waits for its end."""
         while self._read():
             pass
-        _, status = os.waitpid(self.pid, 0)
         os.close(self.fd)
-        return Done(os.waitstatus_to_exitcode(status), self.out)
+        os.close(self.slave)
+        return Done(self.nursery.codes[self.pid], self.out)
 
     def _read(self) -> bool:
+        """Whether there may be more. That the slave is open here too keeps what was drawn until it is read."""
         assert time.monotonic() < self.deadline, f"it hangs; there is: {self.out}"
-        ready, _, _ = select.select([self.fd], [], [], 1)
-        if not ready:
-            return True
-        try:
-            data = os.read(self.fd, 65_536)
-        except OSError:  # how a pty says that the other side is gone
-            return False
-        self.out += data.decode(errors="replace").replace("\r\n", "\n")
-        return bool(data)
+        gone = self.pid in self.nursery.codes
+        if not select.select([self.fd], [], [], 0 if gone else 0.1)[0]:
+            return not gone
+        self.out += os.read(self.fd, 65_536).decode(errors="replace").replace("\r\n", "\n")
+        return True
 
 
-def at_terminal(*words: Any, columns: int = 120, **environment: str) -> Terminal:
-    """Begins `manage.py` at a pty. The test ends it with `end()`."""
-    command = [sys.executable, str(ROOT / "manage.py"), *map(str, words)]
-    place = {**os.environ, "TERM": "xterm-256color", "COLUMNS": str(columns), "PYTHONPATH": str(ROOT)} | environment
-    pid, fd = pty.fork()
-    if pid == 0:
-        os.chdir(ROOT)
-        os.execve(command[0], command, place)
-    return Terminal(pid, fd)
+class AtTerminal(Protocol):
+    def __call__(self, *words: object, columns: int = 120, **environment: str) -> Terminal: ...
+
+
+def begin(nursery: Nursery, words: Sequence[object], columns: int, environment: dict[str, str]) -> Terminal:
+    """`manage.py` at a pty. The test ends it with `end()`."""
+    fd, slave = pty.openpty()
+    place = {**os.environ, "TERM": "xterm-256color", "COLUMNS": str(columns)} | environment
+    pid = nursery.bear([str(word) for word in words], place, Path(os.ttyname(slave)), [])
+    return Terminal(nursery, pid, fd, slave)

@@ -7,7 +7,7 @@ import pytest
 from runs.models import Run, Status
 from tests.api import agents
 from tests.api.conftest import Desk
-from tests.cli.manage import at_terminal, manage, refused
+from tests.cli.manage import AtTerminal, manage, refused
 
 
 @pytest.fixture
@@ -51,7 +51,9 @@ def test_a_late_decision_learns_who_decided(asked: tuple[str, str, str]) -> None
     assert "shell:" in refused(manage("approve", run, seq, "--digest", digest))
 
 
-def test_at_a_terminal_everything_is_shown_and_a_typed_y_is_asked_for(asked: tuple[str, str, str]) -> None:
+def test_at_a_terminal_everything_is_shown_and_a_typed_y_is_asked_for(
+    asked: tuple[str, str, str], at_terminal: AtTerminal
+) -> None:
     run, seq, digest = asked
     terminal = at_terminal("approve", run, seq, NO_COLOR="1", columns=200)
     shown = terminal.read_until("[y/N]")

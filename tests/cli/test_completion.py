@@ -1,5 +1,7 @@
 """`manage.py completion`: what a shell offers behind the Tab key."""
 
+import functools
+import os
 import shutil
 import subprocess
 import sys
@@ -21,6 +23,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 shells = pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
 
 
+@functools.cache
 def script(shell: str) -> str:
     command = [sys.executable, str(ROOT / "manage.py"), "completion", shell]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
@@ -69,8 +72,6 @@ def test_the_other_shells_ask_the_same_way(shell: str, words: str) -> None:
 def test_a_database_that_is_away_offers_nothing_and_writes_nothing() -> None:
     place = {"DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none", "COMP_WORDS": "holdfast run ", "COMP_CWORD": "2"}
     command = [sys.executable, "manage.py", "completion", "bash", "--answer"]
-    import os
-
     done = subprocess.run(command, cwd=ROOT, env=os.environ | place, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and done.stdout + done.stderr == ""
 

@@ -2,10 +2,10 @@
 
 import json
 
-from tests.cli.manage import at_terminal, manage
+from tests.cli.manage import AtTerminal, manage
 
 
-def test_a_fault_is_exit_1_in_every_shape(dsn: str) -> None:
+def test_a_fault_is_exit_1_in_every_shape(dsn: str, at_terminal: AtTerminal) -> None:
     told, document = manage("doctor"), manage("doctor", "--json")
     assert told.code == document.code == 1 and "to put right" in told.err
     found = {item["what"]: item for item in json.loads(document.out)}

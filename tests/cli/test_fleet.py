@@ -5,10 +5,10 @@ import json
 from runs.access import user_of_token
 from runs.models import Gate
 from tests.api.conftest import Desk
-from tests.cli.manage import at_terminal, manage, refused
+from tests.cli.manage import AtTerminal, manage, refused
 
 
-def test_workers(desk: Desk) -> None:
+def test_workers(desk: Desk, at_terminal: AtTerminal) -> None:
     (row,) = manage("workers").rows
     assert row[:5] == ["desk", "live", "0", "4", "threads"]
     (item,) = json.loads(manage("workers", "--json").out)["items"]
@@ -16,7 +16,7 @@ def test_workers(desk: Desk) -> None:
     assert "live" in at_terminal("workers").end().out
 
 
-def test_agents_with_their_tools_and_what_journaling_costs(desk: Desk) -> None:
+def test_agents_with_their_tools_and_what_journaling_costs(desk: Desk, at_terminal: AtTerminal) -> None:
     manage("start", "desk", "--input", '{"amount_cents": 1}')
     desk.work()
     rows = {row[0]: row for row in manage("agents").rows}
@@ -30,7 +30,7 @@ def test_agents_with_their_tools_and_what_journaling_costs(desk: Desk) -> None:
     assert "nobody" in refused(manage("agents", "nobody"))
 
 
-def test_releases(desk: Desk) -> None:
+def test_releases(desk: Desk, at_terminal: AtTerminal) -> None:
     manage("start", "desk", "--input", '{"amount_cents": 1}')
     rows = {row[0]: row for row in manage("release", "list").rows}
     assert rows["desk@1"][1] == "1 open" and len(rows["desk@1"][3]) == 64
@@ -39,7 +39,7 @@ def test_releases(desk: Desk) -> None:
     assert "desk@1" in at_terminal("release", "list", columns=160).end().out
 
 
-def test_gates(desk: Desk) -> None:
+def test_gates(desk: Desk, at_terminal: AtTerminal) -> None:
     placed = manage("gate", "place", "tool:refund", "--reason", "double bookings")
     gate = Gate.objects.get()
     assert placed.code == 0 and placed.last == str(gate.pk) and gate.actor.startswith("shell:")

@@ -1,13 +1,16 @@
 """Every command says what it does, how it ends, and what is wrong with the words it was given."""
 
+import os
 import subprocess
 import sys
 
 import pytest
 from django.core.management import CommandError, call_command, get_commands, load_command_class
+from psycopg.conninfo import make_conninfo
 
+from runs.generate import generate
 from terminal.command import TerminalCommand
-from tests.cli.manage import ROOT, at_terminal, manage, refused
+from tests.cli.manage import ROOT, manage, refused
 
 OURS = ("config", "journal", "recovery", "runs")
 
@@ -55,21 +58,24 @@ def test_django_s_own_options_are_taken_wherever_they_stand(dsn: str) -> None:
     assert manage("runs", "--settings=config.settings").code == 0
 
 
+def in_a_process(**environment: str) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, "manage.py", "runs"]
+    return subprocess.run(
+        words, cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, timeout=90, check=False
+    )
+
+
 def test_a_database_that_is_away_is_one_sentence() -> None:
-    place = {"DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"}
-    done = at_terminal("runs", **place).end()
-    assert done.code == 1 and "the database does not answer" in done.out and "Traceback" not in done.out
+    done = in_a_process(DATABASE_URL="postgresql://nobody@127.0.0.1:1/none")
+    assert done.returncode == 1 and "the database does not answer" in done.stderr and "Traceback" not in done.stderr
 
 
 def test_a_database_without_tables_names_the_command_that_makes_them(postgres: dict[str, str]) -> None:
-    place = {"DATABASE_URL": " ".join(f"{key}={value}" for key, value in postgres.items()) + " dbname=postgres"}
-    done = at_terminal("runs", **place).end()
-    assert done.code == 2 and "manage.py prepare" in done.out and "Traceback" not in done.out
+    done = in_a_process(DATABASE_URL=make_conninfo("", **postgres, dbname="postgres"))
+    assert done.returncode == 2 and "manage.py prepare" in done.stderr and "Traceback" not in done.stderr
 
 
 def test_a_reader_that_has_enough_ends_it_quietly(dsn: str) -> None:
-    from runs.generate import generate
-
     generate(500, 5)
     command = f"{sys.executable} manage.py runs --limit 500 | head -1"
     done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)

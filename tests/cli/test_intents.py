@@ -3,7 +3,7 @@
 import json
 
 from tests.api.conftest import Desk
-from tests.cli.manage import at_terminal, manage, refused
+from tests.cli.manage import AtTerminal, manage, refused
 
 
 def waiting(desk: Desk) -> None:
@@ -30,7 +30,7 @@ def test_states_and_pages(desk: Desk) -> None:
     assert "--cursor" in manage("intents", "--limit", 1).err
 
 
-def test_a_terminal_gets_a_table(desk: Desk) -> None:
+def test_a_terminal_gets_a_table(desk: Desk, at_terminal: AtTerminal) -> None:
     assert "Nothing waits." in at_terminal("intents").end().out
     waiting(desk)
     out = at_terminal("intents", NO_COLOR="1").end().out

@@ -9,7 +9,7 @@ import pytest
 from journal.erase import erase_entries
 from runs.generate import generate
 from runs.models import Run, Status
-from tests.cli.manage import at_terminal, manage, refused
+from tests.cli.manage import AtTerminal, manage, refused
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def test_verify_wants_one_run_or_all(run: Run) -> None:
     assert "r-1" in refused(manage("journal", "verify", "r-1"))
 
 
-def test_long_work_shows_how_far_it_is_at_a_terminal_only(run: Run) -> None:
+def test_long_work_shows_how_far_it_is_at_a_terminal_only(run: Run, at_terminal: AtTerminal) -> None:
     assert manage("journal", "verify", "--all").err == ""
     done = at_terminal("journal", "verify", "--all").end()
     assert "journals" in done.out and "20/20" in done.out and done.last == "20 journals are what was written"

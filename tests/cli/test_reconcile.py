@@ -6,7 +6,7 @@ import pytest
 
 from runs.models import Run, Status
 from tests.api.conftest import Desk
-from tests.cli.manage import at_terminal, manage, refused
+from tests.cli.manage import AtTerminal, manage, refused
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def test_abort_ends_the_run(doubt: tuple[str, str]) -> None:
     assert json.loads(done.out)["status"] == "cancelled"
 
 
-def test_a_terminal_shows_the_sends_and_asks(doubt: tuple[str, str]) -> None:
+def test_a_terminal_shows_the_sends_and_asks(doubt: tuple[str, str], at_terminal: AtTerminal) -> None:
     words = ("never_happened", "--evidence", "the parcel is still here")
     terminal = at_terminal("reconcile", *doubt, *words)
     assert "send 1" in terminal.read_until("[y/N]")

@@ -3,10 +3,14 @@
 import json
 import re
 
+from journal.append import raise_epoch
+from runs.commands import locked_run
+from runs.drafts import taken_over
+from runs.generate import generate
 from runs.models import Run, WorkerSession
 from runs.short_ids import short_id
 from tests.api.conftest import Desk
-from tests.cli.manage import at_terminal, manage, refused
+from tests.cli.manage import AtTerminal, manage, refused
 
 
 def started(desk: Desk, agent: str, input: str = "null") -> Run:
@@ -33,37 +37,30 @@ def test_json_is_the_run_of_the_api_and_seq_its_entry(desk: Desk) -> None:
     assert '"input"' in manage("run", run.id, "--seq", 1).out
 
 
-def test_a_terminal_shows_steps_and_what_releases_a_pending_one(desk: Desk) -> None:
+def test_a_terminal_shows_steps_and_what_releases_a_pending_one(desk: Desk, at_terminal: AtTerminal) -> None:
     run = started(desk, "desk", '{"amount_cents": 9000}')
     out = at_terminal("run", run.id, NO_COLOR="1").end().out
     assert re.search(rf"step 1 refund keyed awaiting approval {run.id}:1", out)
     assert "refund (step 1) waits for approval" in out and f"manage.py approve {short_id(run.id)} " in out
 
 
-def test_questions_signals_and_children_name_their_commands(desk: Desk) -> None:
+def test_questions_signals_and_children_name_their_commands(desk: Desk, at_terminal: AtTerminal) -> None:
     for agent, input, command in (("asker", "null", "answer"), ("waiter", "null", "signal"), ("parent", "1", "run")):
         run = started(desk, agent, input)
         run = run if run.parent_id is None else run.parent
         assert f"manage.py {command} r-" in at_terminal("run", run.id, NO_COLOR="1").end().out, agent
 
 
-def test_a_take_over_shows_as_a_gap(desk: Desk) -> None:
+def test_a_take_over_shows_as_a_gap(desk: Desk, at_terminal: AtTerminal) -> None:
     run = started(desk, "desk", '{"amount_cents": 9000}')
     lost = WorkerSession.objects.latest("started_at")
-    from django.db import connection
-
-    from journal.append import raise_epoch
-    from runs.commands import locked_run
-    from runs.drafts import taken_over
-
     with locked_run(run.id) as held:
         raise_epoch(run.id)
         held.append([taken_over(2, lost.id, lost.id)], "system")
-    connection.close()
     assert "taken over under epoch 2" in at_terminal("run", run.id, NO_COLOR="1").end().out
 
 
-def test_following_goes_on_until_the_run_ends(desk: Desk) -> None:
+def test_following_goes_on_until_the_run_ends(desk: Desk, at_terminal: AtTerminal) -> None:
     run = started(desk, "desk", '{"amount_cents": 9000}')
     terminal = at_terminal("run", run.id, "--follow", NO_COLOR="1")
     terminal.read_until("requested")
@@ -81,9 +78,7 @@ def test_following_in_a_pipe_tells_every_entry_once(desk: Desk) -> None:
     assert [row[0] for row in rows] == [str(n) for n in range(1, len(rows) + 1)]
 
 
-def test_a_long_journal_shows_its_newest_entries_unless_all_are_wanted(dsn: str) -> None:
-    from runs.generate import generate
-
+def test_a_long_journal_shows_its_newest_entries_unless_all_are_wanted(dsn: str, at_terminal: AtTerminal) -> None:
     generate(1, 260)
     run = Run.objects.get()
     assert len(manage("run", run.id).rows) == 200
@@ -91,7 +86,7 @@ def test_a_long_journal_shows_its_newest_entries_unless_all_are_wanted(dsn: str)
     assert "60 earlier entries" in at_terminal("run", run.id).end().out
 
 
-def test_what_a_run_says_cannot_act_on_the_terminal(desk: Desk) -> None:
+def test_what_a_run_says_cannot_act_on_the_terminal(desk: Desk, at_terminal: AtTerminal) -> None:
     manage("start", "desk", "--input", '{"amount_cents": 1, "x": "\\u001b[2J\\u0007\\tz"}')
     run = Run.objects.get()
     for out in (manage("run", run.id).out, at_terminal("run", run.id, NO_COLOR="1").end().out):

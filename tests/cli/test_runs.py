@@ -6,7 +6,7 @@ from typing import Any
 from runs.generate import generate
 from runs.models import Run, Status
 from tests.api.conftest import Desk
-from tests.cli.manage import at_terminal, manage, refused
+from tests.cli.manage import AtTerminal, manage, refused
 
 
 def test_a_line_a_run_with_tabs_the_newest_first(dsn: str) -> None:
@@ -57,7 +57,9 @@ def test_an_empty_list_is_no_line_for_a_script(dsn: str) -> None:
     assert json.loads(manage("runs", "--json").out) == {"items": [], "next_cursor": None}
 
 
-def test_a_terminal_gets_a_table_in_its_width_and_no_colour_where_none_is_wanted(dsn: str) -> None:
+def test_a_terminal_gets_a_table_in_its_width_and_no_colour_where_none_is_wanted(
+    dsn: str, at_terminal: AtTerminal
+) -> None:
     generate(5, 6)
     done = at_terminal("runs", columns=100, NO_COLOR="1").end()
     assert "status" in done.out and "\x1b[" not in done.out

@@ -8,7 +8,7 @@ import pytest
 
 from runs.models import Run, Status
 from tests.api.conftest import Desk
-from tests.cli.manage import at_terminal, manage, refused
+from tests.cli.manage import AtTerminal, manage, refused
 
 SMALL = '{"amount_cents": 1}'
 LARGE = '{"amount_cents": 9000}'
@@ -69,7 +69,7 @@ def test_waiting_ends_with_the_result_and_its_exit_code(desk: Desk) -> None:
     assert parked.code == 4 and json.loads(parked.last)["status"] == "awaiting_approval"
 
 
-def test_at_a_terminal_each_step_is_shown_as_it_lands_and_the_result_comes_last(desk: Desk) -> None:
+def test_at_a_terminal_each_step_is_shown_and_the_result_comes_last(desk: Desk, at_terminal: AtTerminal) -> None:
     with desk.at_work():
         done = at_terminal("start", "desk", "--input", SMALL, "--wait", NO_COLOR="1").end()
     assert done.code == 0, done.out
@@ -78,14 +78,14 @@ def test_at_a_terminal_each_step_is_shown_as_it_lands_and_the_result_comes_last(
     assert json.loads(done.last) == {"refunded": 1}
 
 
-def test_at_a_terminal_a_parked_run_names_the_command_that_releases_it(desk: Desk) -> None:
+def test_at_a_terminal_a_parked_run_names_the_command_that_releases_it(desk: Desk, at_terminal: AtTerminal) -> None:
     with desk.at_work():
         done = at_terminal("start", "desk", "--input", LARGE, "--wait", NO_COLOR="1").end()
     assert done.code == 4
     assert "refund (step 1) waits for approval" in done.out and "manage.py approve r-" in done.out
 
 
-def test_ctrl_c_leaves_the_run_running_and_says_how_to_look_at_it(desk: Desk) -> None:
+def test_ctrl_c_leaves_the_run_running_and_says_how_to_look_at_it(desk: Desk, at_terminal: AtTerminal) -> None:
     terminal = at_terminal("start", "desk", "--input", SMALL, "--wait")
     terminal.read_until("START")
     terminal.type("\x03")

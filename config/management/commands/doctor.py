@@ -6,11 +6,10 @@ import click
 from django.core.management.base import CommandError
 
 from config.doctor import findings
-from terminal.command import TerminalCommand, exit_codes
+from terminal.command import HELP, TerminalCommand, exit_codes
 from terminal.screen import Column, Screen, Styled
 
 COLUMNS = (Column("", keep=True), Column("what", keep=True), Column("found"))
-HELP = {"help_option_names": ["-h", "--help"]}
 
 
 @click.command("doctor", context_settings=HELP, epilog=exit_codes(exit_1="something must be put right"))

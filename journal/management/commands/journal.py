@@ -13,10 +13,8 @@ from journal.errors import JournalError
 from journal.export import export_run
 from journal.importing import import_journals
 from journal.verify import all_runs, verify_run
-from terminal.command import FAILED, TerminalCommand, exit_codes
+from terminal.command import FAILED, HELP, TerminalCommand, exit_codes
 from terminal.screen import Advance, Screen
-
-HELP = {"help_option_names": ["-h", "--help"]}
 
 
 @click.group(context_settings=HELP, epilog=exit_codes())

@@ -12,9 +12,9 @@ import click
 from recovery.chaos import Brief, Report, rehearse
 from recovery.errors import RecoveryError
 from runs.errors import RunsError
-from runs.management.arguments import HELP, AgentParam, strict_value
+from runs.management.arguments import AgentParam, strict_value
 from runs.registry import AgentsUnusable
-from terminal.command import FAILED, TerminalCommand, exit_codes
+from terminal.command import FAILED, HELP, TerminalCommand, exit_codes
 from terminal.screen import Column, Screen
 
 # Run without --agent, in turn: some refunds need an approval, travellers answer, books do not add up.

@@ -9,10 +9,10 @@ import click
 from recovery.commands import VERDICTS, reconcile_intent
 from recovery.errors import RecoveryError
 from runs.access import shell_actor
-from runs.management.arguments import HELP, JsonParam, RunsCommand, as_json, tell_run, the_run, the_seq
+from runs.management.arguments import JsonParam, RunsCommand, as_json, tell_run, the_run, the_seq
 from runs.management.intent import intent_of, tell_intent
 from runs.queries import find_run
-from terminal.command import FAILED, exit_codes
+from terminal.command import FAILED, HELP, exit_codes
 from terminal.screen import Screen
 
 

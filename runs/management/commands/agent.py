@@ -8,8 +8,7 @@ from typing import ClassVar
 import click
 
 from runs.agent_template import CannotWrite, Written, write_agent
-from runs.management.arguments import HELP
-from terminal.command import TerminalCommand, exit_codes
+from terminal.command import HELP, TerminalCommand, exit_codes
 from terminal.screen import Screen
 
 

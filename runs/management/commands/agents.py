@@ -6,9 +6,9 @@ import click
 
 from runs.costs import Cost
 from runs.fleet import AgentList, AgentOut, agent_out
-from runs.management.arguments import HELP, AgentParam, RunsCommand, as_json
+from runs.management.arguments import AgentParam, RunsCommand, as_json
 from runs.models import Release
-from terminal.command import exit_codes
+from terminal.command import HELP, exit_codes
 from terminal.screen import Cell, Column, Screen
 
 COLUMNS = (

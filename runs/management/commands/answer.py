@@ -9,9 +9,9 @@ import click
 
 from runs.access import shell_actor
 from runs.commands import answer_ask
-from runs.management.arguments import HELP, RunsCommand, as_json, strict_value, tell_run, the_run, the_seq
+from runs.management.arguments import RunsCommand, as_json, strict_value, tell_run, the_run, the_seq
 from runs.queries import find_run
-from terminal.command import exit_codes
+from terminal.command import HELP, exit_codes
 from terminal.screen import Screen
 
 

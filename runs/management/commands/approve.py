@@ -6,10 +6,10 @@ import click
 
 from runs.access import shell_actor
 from runs.commands import decide_approval
-from runs.management.arguments import HELP, RunsCommand, as_json, tell_run, the_run, the_seq
+from runs.management.arguments import RunsCommand, as_json, tell_run, the_run, the_seq
 from runs.management.intent import digest_of, intent_of, tell_intent
 from runs.queries import find_run
-from terminal.command import FAILED, exit_codes
+from terminal.command import FAILED, HELP, exit_codes
 from terminal.screen import Screen
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import click
 
-from runs.management.arguments import HELP, RunsCommand
-from terminal.command import exit_codes
+from terminal.command import HELP, TerminalCommand, exit_codes
 from terminal.completion import SHELLS, answer, script
 from terminal.screen import Screen
 
@@ -28,6 +27,6 @@ def words(screen: Screen, /, shell: str, answers: bool) -> None:
         return
 
 
-class Command(RunsCommand):
+class Command(TerminalCommand):
     help = "Print what makes a shell complete commands, options, agents, statuses and runs."
     words = words

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from runs.generate import generate
-from runs.management.arguments import HELP, RunsCommand
-from terminal.command import exit_codes
+from runs.management.arguments import RunsCommand
+from terminal.command import HELP, exit_codes
 from terminal.screen import Screen
 
 

@@ -6,9 +6,9 @@ import click
 
 from runs.access import shell_actor
 from runs.commands import note_run
-from runs.management.arguments import HELP, RunsCommand, as_json, tell_run, the_run
+from runs.management.arguments import RunsCommand, as_json, tell_run, the_run
 from runs.queries import find_run
-from terminal.command import exit_codes
+from terminal.command import HELP, exit_codes
 from terminal.screen import Screen
 
 

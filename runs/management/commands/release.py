@@ -6,10 +6,10 @@ import click
 from django.db.models import Count, Q
 
 from runs.answers import release
-from runs.management.arguments import HELP, RunsCommand, as_json
+from runs.management.arguments import RunsCommand, as_json
 from runs.models import ENDED, Release
 from runs.schemas import ReleaseList
-from terminal.command import exit_codes
+from terminal.command import HELP, exit_codes
 from terminal.screen import Column, Screen
 
 COLUMNS = (Column("release", keep=True), Column("runs"), Column("announced", keep=True), Column("id"))

@@ -8,12 +8,12 @@ import click
 
 from runs import answers
 from runs.management import following
-from runs.management.arguments import HELP, RunsCommand, as_json, iso, status_cell, the_run, when
+from runs.management.arguments import RunsCommand, as_json, iso, status_cell, the_run, when
 from runs.models import ENDED, Run
 from runs.queries import entries_of, find_run
 from runs.run_page import Reading
 from runs.short_ids import short_id
-from terminal.command import INTERRUPTED, exit_codes
+from terminal.command import HELP, INTERRUPTED, exit_codes
 from terminal.screen import Screen, Styled
 
 NEWEST = 200  # entries shown at once

@@ -8,7 +8,6 @@ import click
 
 from runs import answers
 from runs.management.arguments import (
-    HELP,
     AgentParam,
     LabelParam,
     RunParam,
@@ -22,7 +21,7 @@ from runs.models import Run, Status
 from runs.queries import find_run, list_runs
 from runs.schemas import RunList
 from runs.short_ids import short_id
-from terminal.command import exit_codes
+from terminal.command import HELP, exit_codes
 from terminal.screen import Cell, Column, Screen
 
 COLUMNS = (

@@ -6,11 +6,11 @@ from difflib import get_close_matches
 
 import click
 
-from runs.management.arguments import HELP, RunsCommand, as_json
+from runs.management.arguments import RunsCommand, as_json
 from runs.promises import Promise, examine
 from runs.registry import agents
 from runs.tools import Tool
-from terminal.command import DONE, FAILED, Refused, exit_codes
+from terminal.command import DONE, FAILED, HELP, Refused, exit_codes
 from terminal.screen import Column, Screen, Styled
 
 COLUMNS = (Column("tool", keep=True), Column("promise"), Column("", keep=True), Column("seen"))

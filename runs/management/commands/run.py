@@ -78,6 +78,8 @@ def tell_journal(screen: Screen, run: Run, reading: Reading, after: int) -> None
     screen.say(Styled(name, "bold"), str(run.release), status_cell(run.status), when(screen, run.since), str(run.id))
     if worker:
         screen.say(Styled("worker", "dim"), worker, f"epoch {run.epoch}")
+    if answers.is_stateless(run):
+        screen.say(Styled("A stateless run keeps no journal.", "dim"))
     if after:
         screen.say(Styled(f"… {after} earlier entries: manage.py run {name} --all", "dim"))
     for cells in following.journal_lines(run, reading, after):

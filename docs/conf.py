@@ -3,6 +3,8 @@
 `make docs` builds into docs/_build; every warning is an error there, so a link that leads nowhere fails.
 """
 
+import re
+from pathlib import Path
 from typing import Any
 
 from sphinx.application import Sphinx
@@ -40,13 +42,16 @@ CHAPTERS = [
 
 html_theme = "_theme"
 html_theme_path = ["."]
-html_static_path = ["../static/base.css", "../static/console.js", "../static/favicon.svg", "../static/icons.svg"]
+html_static_path = ["../static/base.css", "../static/console.js", "../static/favicon.svg"]
 html_copy_source = False
 html_show_sourcelink = False
 html_use_index = False
 html_domain_indices = False
 html_additional_pages = {"index": "index.html"}
-html_context = {"chapters": CHAPTERS}
+# The console's icons stand in the page itself: opened from a folder, it may take none from another file.
+SPRITE = (Path(__file__).parents[1] / "static" / "icons.svg").read_text()
+ICONS = dict(re.findall(r'<symbol id="i-(\w+)"[^>]*>(.*?)</symbol>', SPRITE, re.DOTALL))
+html_context = {"chapters": CHAPTERS, "icons": ICONS}
 
 
 def show_files_of_the_repository(app: Sphinx, page: str, source: list[str]) -> None:

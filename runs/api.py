@@ -80,11 +80,14 @@ def start(request: HttpRequest, given: StartBody) -> Answer[RunDetail]:
 def runs(request: HttpRequest, filters: Query[RunFilters]) -> RunList:
     """Runs, the newest first."""
     refuse_unknown(request, RunFilters)
+    labels = {(name, value) for name, _, value in (label.partition(":") for label in filters.label)}
+    if len(labels) > len(dict(labels)):  # nothing has two values of one label
+        return RunList(items=[], next_cursor=None)
     found, following = list_runs(
         status=tuple(filters.status),
         agent=filters.agent,
         release=filters.release,
-        labels=dict(label.split(":", 1) for label in filters.label),
+        labels=dict(labels),
         parent=filters.parent,
         started=(filters.started_after, filters.started_before),
         text=filters.q,

@@ -37,7 +37,12 @@ def test_filters_narrow_the_list_and_add_up(cast: Cast, desk: Desk) -> None:
     assert set(ids(victor.get("/runs", status=["done", "awaiting_approval"]))) == {plain, key, waits}
     assert ids(victor.get("/runs", label=["team:a", "x:y:z"])) == [waits]
     assert set(ids(victor.get("/runs", label="team:a"))) == {waits, key}
+    assert ids(victor.get("/runs", label=["team:a", "team:b"])) == []
     assert ids(victor.get("/runs", q="ticket-9")) == [key]
+    assert ids(victor.get("/runs", q="post")) == [] and set(ids(victor.get("/runs", q="desk"))) == {plain, waits, key}
+    started = victor.get(f"/runs/{waits}").json()["created_at"]
+    assert set(ids(victor.get("/runs", started_before=started))) == {plain}
+    assert set(ids(victor.get("/runs", started_after=started))) == {waits, key}
     assert ids(victor.get("/runs", q=plain)) == [plain]
     assert ids(victor.get("/runs", agent="post")) == []
     release = victor.get(f"/runs/{plain}").json()["pin"]["release"]

@@ -45,7 +45,7 @@ CONTROLS = {
         Control(
             "retry", "Retry now", "Try again now?",
             "Writes CONTROL(retry). What waits for its next attempt is due at once, under the same key.",
-            "", retry_run, lambda run, state: run.status not in ENDED and state.backs_off,
+            "", retry_run, lambda run, state: run.status in (Status.RUNNING, Status.WAITING) and state.backs_off,
         ),
         Control(
             "hold", "Hold", "Hold this run?",

@@ -34,6 +34,13 @@ LOOKS = 5.0  # a lease lapses without a message: look at the row again this ofte
 PINGS = 15.0
 MOST_ROWS = 100
 SETTLES = 0.2  # what comes in a burst is drawn once
+PARTIALS = {  # of a run's page, by target; the timeline joins them where it is to be drawn anew
+    "#run-head": "_head",
+    "#questions": "_questions",
+    "#run-facts": "_facts",
+    "#outcome": "_outcome",
+    "#tree": "_tree",
+}
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 # Rendering is ordinary blocking code. Two threads for all streams: their connections stay few.
@@ -130,9 +137,7 @@ class RunPicture:
             "short": short_id(page.run.id),
             "controls": controls_of(page.run, page.state),
         }
-        names = {"#run-head": "_head", "#questions": "_questions", "#tree": "_tree"} | (
-            {"#timeline": "_timeline"} if redraws else {}
-        )
+        names = PARTIALS | ({"#timeline": "_timeline"} if redraws else {})
         return {target: render_to_string(f"runs/{name}.html", context, self.request) for target, name in names.items()}
 
 

@@ -24,9 +24,18 @@ def test_a_run_says_its_status_why_since_when_and_what_releases_it(victor: Clien
 def test_a_pending_intent_shows_its_exact_arguments_whole_key_and_digest(victor: Client) -> None:
     story, seq = awaiting_approval()
     page = victor.get(story.url).content.decode()
-    assert f"{story.run.id}:1" in page and DIGEST in page
-    assert "amount_cents" in page and "24000" in page
+    asked = page[page.index('id="questions"') : page.index('id="run-facts"')]
+    assert f"{story.run.id}:1" in asked and DIGEST in asked
+    assert "amount_cents" in asked and "24000" in asked
     assert f"/intents/{seq}/approval" not in page  # Victor may not decide
+
+
+def test_many_questions_do_not_bury_the_page(victor: Client) -> None:
+    story = Story()
+    for n in range(8):
+        story.ask(f"question {n}")
+    page = victor.get(story.now_is(Status.WAITING, "asks").url).content.decode()
+    assert page.count('class="callout pending"') == 6 and "8 in all wait for a person" in page
 
 
 def test_a_take_over_shows_the_gap_and_who_took_over(victor: Client) -> None:

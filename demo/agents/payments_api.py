@@ -4,6 +4,7 @@ A tool may say "not done" only when it knows. A refused connection is known: not
 such an exception is let through: the engine then calls the outcome unknown and asks by key.
 """
 
+import atexit
 import os
 import threading
 from functools import cache
@@ -95,4 +96,6 @@ def _client() -> httpx.Client:
 
 @cache
 def _one_client() -> httpx.Client:
-    return httpx.Client(timeout=TIMEOUTS, trust_env=False)
+    client = httpx.Client(timeout=TIMEOUTS, trust_env=False)
+    atexit.register(client.close)
+    return client

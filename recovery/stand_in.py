@@ -45,8 +45,9 @@ class StandIn:
 
     def _serve(self, run: Run, slot: Slot) -> None:
         at: dict[str, Any] = {"run_id": run.id, "seq": slot.seq}
-        if slot.state == "awaiting_approval":
-            self._do("approved", decide_approval, **at, verdict="approve", digest=slot.digest, note="a rehearsal")
+        if slot.state == "awaiting_approval" and slot.approval is not None:
+            digest = slot.approval.digest
+            self._do("approved", decide_approval, **at, verdict="approve", digest=digest, note="a rehearsal")
         elif slot.kind == "ask":
             self._do("answered", answer_ask, **at, value=answer_for(slot))
         elif slot.kind == "signal":

@@ -171,9 +171,9 @@ class Slot:
     def state(self) -> str:
         if self.settled:
             return "settled"
-        if self.in_doubt:
-            return "in_doubt"
-        return "awaiting_approval" if self.approval and self.approval.verdict == "requested" else "pending"
+        if self.approval and self.approval.verdict == "requested":  # also for the next send of one that was not found
+            return "awaiting_approval"
+        return "in_doubt" if self.in_doubt else "pending"
 
     @property
     def recorded(self) -> dict[str, Any]:

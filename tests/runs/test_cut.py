@@ -13,6 +13,8 @@ from runs.models import Run
 from runs.queries import entries_of
 from tests.rig.crew import Crew, start, state
 from tests.rig.ledger import Ledger
+from tests.rig.programs import PROGRAMS
+from tests.rig.robot import Robot
 
 
 def copy_prefix(run: Run, entries: list[Entry], length: int) -> UUID:
@@ -60,3 +62,25 @@ def test_a_journal_cut_anywhere_is_resumed(crew: Crew, ledger: Ledger, agent: st
         for slot in state(run_id).slots.values():
             acted = ledger.acted(slot.key)
             assert acted == (0 if slot.step in settled or slot.effect == "read" else 1), (length, slot.step)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_journal_of_waits_cut_anywhere_is_resumed(crew: Crew, ledger: Ledger, name: str) -> None:
+    """Its children are those that were born before the cut; signals and answers after it come again."""
+    program, result = PROGRAMS[name]
+    robot = Robot(ledger.acted)
+    first = start("script", program)
+    crew.drive_out(robot, first)
+    entries = entries_of(first)
+    for length in ends_of_appends(first)[:-1]:
+        run_id = copy_prefix(Run.objects.get(id=first), entries, length)
+        settled = {e.step for e in entries[:length] if e.settles}
+        crew.drive_out(robot, run_id)
+        assert state(run_id).done == {"result": result}, length
+        assert verify_run(run_id) == []
+        for slot in state(run_id).slots.values():
+            if slot.kind == "call":
+                assert ledger.acted(slot.key) == (0 if slot.step in settled else 1), (length, slot.step)
+        for slot in state(run_id).slots.values():
+            if slot.kind == "child":
+                assert Run.objects.filter(id=slot.child, parent__in=(first, run_id)).count() == 1

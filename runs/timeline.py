@@ -361,7 +361,7 @@ def ticks(
     """Times at a few places of the lane, none inside a fold; milliseconds where seconds would repeat."""
     found: list[tuple[float, datetime]] = []
     for x in TICKS:
-        if x > cuts[-1][1] or any(left <= x <= left + width for left, width in folds):
+        if x > cuts[-1][1] + 0.01 or any(left <= x <= left + width for left, width in folds):
             continue
         i = min(max(bisect_right([place for _, place in cuts], x), 1), len(cuts) - 1)
         (t0, x0), (t1, x1) = cuts[i - 1], cuts[i]

@@ -87,6 +87,7 @@ def test_a_reader_finds_a_word_under_the_consoles_policy(address: str, chromium:
     faults: list[str] = []
     page.on("console", lambda message: faults.append(message.text))
     page.on("request", lambda request: None if request.url.startswith(address) else faults.append(request.url))
+    page.on("response", lambda answer: faults.append(answer.url) if answer.status >= 400 else None)
     page.goto(f"{address}/index.html")
     page.wait_for_url("**/README.html")
     page.fill("#q", "idempotency")

@@ -141,7 +141,7 @@ class Run(models.Model):
             models.CheckConstraint(condition=models.Q(priority__range=(0, 9)), name="runs_run_priority"),
         ]
         indexes = [
-            models.Index(fields=["status", "-id"], name="runs_run_by_status"),
+            models.Index(fields=["status", "-id"], include=["agent"], name="runs_run_by_status"),
             models.Index(fields=["agent", "-id"], name="runs_run_by_agent"),
             models.Index(fields=["release", "-id"], name="runs_run_by_release"),
             models.Index(

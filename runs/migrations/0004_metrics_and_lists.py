@@ -29,9 +29,7 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name="run",
             name="release",
-            field=models.ForeignKey(
-                db_index=False, on_delete=django.db.models.deletion.PROTECT, to="runs.release"
-            ),
+            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, to="runs.release"),
         ),
         migrations.AddIndex(
             model_name="run",

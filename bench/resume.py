@@ -25,7 +25,8 @@ def main() -> None:
     given.add_argument("--run", type=UUID)
     words = given.parse_args()
     django.setup()
-    from runs import process, starting
+    from runs import starting
+    from runs.engine import process
     from runs.registry import announce
 
     vars(starting)["dispatch"] = lambda run_id, release_id: True

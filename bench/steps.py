@@ -29,7 +29,8 @@ def main() -> None:
     given.add_argument("--length", type=int, default=10)
     words = given.parse_args()
     django.setup()
-    from runs import process, starting
+    from runs import starting
+    from runs.engine import process
     from runs.registry import announce
 
     vars(starting)["dispatch"] = lambda run_id, release_id: True  # no broker, as on the other side: driven at once

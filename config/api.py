@@ -10,9 +10,9 @@ from ninja.openapi.schema import OpenAPISchema
 
 from config.errors import register
 from recovery.api import router as recovery
-from runs.api import router as runs
-from runs.fleet_api import router as fleet
-from runs.wire import StrictParser, StrictRenderer
+from runs.rest.api import router as runs
+from runs.rest.fleet_api import router as fleet
+from runs.rest.wire import StrictParser, StrictRenderer
 
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 DESCRIPTION = """

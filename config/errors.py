@@ -23,9 +23,10 @@ from ninja.errors import AuthenticationError, HttpError, ValidationError
 
 from journal import errors as journal
 from recovery import errors as recovery
-from runs import access, errors, guards, killing
-from runs.views import refused
-from runs.wire import BodyRefused, strict_json
+from runs import access, errors, guards
+from runs.pages import killing
+from runs.pages.views import refused
+from runs.rest.wire import BodyRefused, strict_json
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from config import health
 from config.api import api
 from config.manual import manual
 from config.metrics import metrics
-from runs import login
+from runs.pages import login
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", health.healthz, name="healthz"),
@@ -17,6 +17,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("docs/", manual, {"page": ""}, name="manual"),
     path("docs/<path:page>", manual),
     path("api/v1/", api.urls),
-    path("", include("runs.urls")),
+    path("", include("runs.pages.urls")),
     path("", include("recovery.urls")),
 ]

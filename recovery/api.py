@@ -10,12 +10,12 @@ from ninja.responses import Status as Answer
 from pydantic import Field
 
 from recovery.commands import reconcile_intent
-from runs import answers
 from runs.access import RECONCILE
-from runs.api import CHANGED, Seq
 from runs.guards import actor_of, may
 from runs.queries import find_run
-from runs.schemas import Given, RunDetail
+from runs.rest import answers
+from runs.rest.api import CHANGED, Seq
+from runs.rest.schemas import Given, RunDetail
 
 router = Router()
 A_WORKER_MUST_ACT = ("probe", "never_happened")

@@ -18,9 +18,10 @@ from uuid import UUID
 import psycopg
 
 from journal.partitions import ensure_partitions
-from runs import permits, stateless, trees
-from runs.claims import agents_over_limit, next_in_flight
-from runs.drafts import SYSTEM
+from runs import stateless, trees
+from runs.engine import permits
+from runs.engine.claims import agents_over_limit, next_in_flight
+from runs.engine.drafts import SYSTEM
 from runs.totals import fold_totals
 
 log = logging.getLogger("holdfast.sweep")

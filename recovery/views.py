@@ -11,9 +11,9 @@ from django.views.decorators.http import require_http_methods
 from recovery.commands import reconcile_intent
 from recovery.forms import ReconcileForm
 from runs.access import RECONCILE
+from runs.pages.views import intent_context
 from runs.queries import find_run
 from runs.signed_in import signed_in
-from runs.views import intent_context
 
 
 @require_http_methods(["GET", "POST"])

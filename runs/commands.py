@@ -25,6 +25,7 @@ from journal.feed import CHANNEL
 from journal.read import read_entries
 from runs import stateless
 from runs.dispatch import dispatch
+from runs.engine.projections import plain_text
 from runs.errors import (
     AlreadyAnswered,
     AlreadyDecided,
@@ -47,7 +48,6 @@ from runs.errors import (
 )
 from runs.models import ENDED, Run, Status
 from runs.moves import some
-from runs.projections import plain_text
 from runs.slots import Slot
 from runs.starting import start_run
 from runs.state import RunState, fold

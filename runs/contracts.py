@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from journal.encoding import canonical, problems
 from runs.agents import Agent, FunctionModel
-from runs.memory import Memory
+from runs.memory.store import Memory
 from runs.moves import as_decided
 from runs.run_view import RunView
 from runs.state import fold

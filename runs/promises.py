@@ -11,7 +11,7 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from journal.encoding import canonical
-from runs.calls import finish
+from runs.engine.calls import finish
 from runs.outcomes import Absent, Found, PermanentError, describe
 from runs.tools import Cancelled, Tool, ToolContext
 

@@ -15,9 +15,9 @@ from django.utils.dateparse import parse_datetime
 
 from journal.entries import Entry
 from journal.read import read_entries, read_tails
+from runs.engine.projections import intent_record
 from runs.errors import CursorUnknown, JournalDamaged, RunAmbiguous, RunNotFound
 from runs.models import Release, Run
-from runs.projections import intent_record
 from runs.short_ids import tail_of
 from runs.state import RunState, fold
 

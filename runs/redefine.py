@@ -16,7 +16,7 @@ from django.db import DatabaseError, connection, transaction
 from journal.append import append_person, lock_head
 from journal.entries import Draft, Kind
 from runs.dispatch import dispatch
-from runs.drafts import SYSTEM
+from runs.engine.drafts import SYSTEM
 from runs.models import ENDED, Release, Run, Status
 from runs.registry import agents
 

@@ -7,7 +7,7 @@ from uuid import UUID
 from celery import shared_task
 
 from runs.dispatch import ADVANCE
-from runs.process import worker
+from runs.engine.process import worker
 
 
 @shared_task(name=ADVANCE, ignore_result=True)

@@ -16,11 +16,11 @@ from django.utils import timezone
 
 from journal.errors import JournalError
 from runs.access import shell_actor
-from runs.answers import run_detail
 from runs.errors import RunsError
 from runs.models import Release, Run, Status
 from runs.queries import find_run
 from runs.registry import AgentsUnusable
+from runs.rest.answers import run_detail
 from runs.short_ids import short_id
 from terminal.command import HELP, TerminalCommand, exit_codes
 from terminal.screen import Screen, Styled

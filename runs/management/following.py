@@ -11,15 +11,15 @@ from uuid import UUID
 from django.utils import timezone
 
 from journal.entries import Entry, Kind
-from runs.answers import waits_of
 from runs.management.arguments import STYLES, iso, span
 from runs.models import Run, Status
-from runs.run_page import RELEASED_BY, Reading, holders_in, lease_of
-from runs.schemas import Wait
+from runs.pages.run_page import RELEASED_BY, Reading, holders_in, lease_of
+from runs.pages.timeline import FOLD_SECONDS, Gap, Group, Row, timeline
+from runs.rest.answers import waits_of
+from runs.rest.schemas import Wait
 from runs.short_ids import short_id
 from runs.slots import Slot
 from runs.state import RunState
-from runs.timeline import FOLD_SECONDS, Gap, Group, Row, timeline
 from terminal.screen import Cell, Screen, Styled
 
 FIRST_LOOK, SLOWEST_LOOK = 0.05, 0.4  # seconds between two looks at the journal

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from runs.agents import Agent
-from runs.calls import finish
+from runs.engine.calls import finish
 from runs.outcomes import Absent, Found, UnknownOutcome
 from runs.tools import Tool, ToolContext
 

@@ -15,7 +15,7 @@ from journal.encoding import decode, tagged
 from journal.entries import Entry
 from journal.upcasters import upcast
 from runs.agents import Agent
-from runs.drivers import Diverged, driver_for
+from runs.engine.drivers import Diverged, driver_for
 from runs.state import fold
 from runs.testing.trial import Trial
 

@@ -11,8 +11,8 @@ from journal import crash
 from journal.crash import Crashed
 from journal.entries import Draft, Entry, Kind
 from runs.agents import Agent
-from runs.memory import ENDED, Memory, MemoryRun
-from runs.memory_worker import MemoryWorker
+from runs.memory.store import ENDED, Memory, MemoryRun
+from runs.memory.worker import MemoryWorker
 from runs.slots import Slot
 from runs.state import RunState, fold
 from runs.testing.fakes import Behaviours, Each, World, faked

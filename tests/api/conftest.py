@@ -19,9 +19,9 @@ from django.test import Client
 from journal.payloads import payload_store
 from runs import registry
 from runs.access import DEMO_USERS, make_token
+from runs.engine.sessions import Session
+from runs.engine.worker import Worker
 from runs.models import Run, Status
-from runs.sessions import Session
-from runs.worker import Worker
 from tests.api import agents as api_agents
 
 

@@ -8,7 +8,7 @@ import pytest
 from django.conf import settings
 from django.db import OperationalError
 
-import runs.api
+import runs.rest.api
 from config.errors import STATUS_OF
 from journal import errors as journal_errors
 from recovery import errors as recovery_errors
@@ -132,7 +132,7 @@ def test_what_nobody_foresaw_is_500_without_a_word_about_the_inside(
     def breaks(**_: Any) -> None:
         raise RuntimeError("secret inside")
 
-    monkeypatch.setattr(runs.api, "list_runs", breaks)
+    monkeypatch.setattr(runs.rest.api, "list_runs", breaks)
     answer = cast("victor").get("/runs")
     assert problem(answer)["status"] == 500
     assert b"secret" not in answer.content
@@ -143,7 +143,7 @@ def test_a_database_that_is_away_is_503_and_asks_to_come_back(cast: Cast, monkey
     def away(**_: Any) -> None:
         raise OperationalError("connection refused")
 
-    monkeypatch.setattr(runs.api, "list_runs", away)
+    monkeypatch.setattr(runs.rest.api, "list_runs", away)
     answer = cast("victor").get("/runs")
     assert problem(answer)["status"] == 503
     assert answer.headers["Retry-After"]

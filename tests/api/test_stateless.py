@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.contrib.auth.models import User
 
-from runs import stream
+from runs.rest import stream
 from tests.api.conftest import Cast, Desk, problem
 
 

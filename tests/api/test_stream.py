@@ -19,7 +19,7 @@ from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 from django.db import connection, connections
 
-from runs import stream
+from runs.rest import stream
 from tests.api.conftest import Cast, Desk
 from tests.pages.browser import serving
 

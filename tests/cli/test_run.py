@@ -5,7 +5,7 @@ import re
 
 from journal.append import raise_epoch
 from runs.commands import locked_run
-from runs.drafts import taken_over
+from runs.engine.drafts import taken_over
 from runs.generate import generate
 from runs.models import Run, WorkerSession
 from runs.short_ids import short_id

@@ -2,7 +2,7 @@
 
 import re
 
-from runs.recorder import POINTS
+from runs.engine.recorder import POINTS
 from tests.rig.ledger import ROOT
 
 NAMED = re.compile(r'crash_point\("([a-z-]+)"\)')

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from journal.payloads import payload_store
-from runs import answers
 from runs.commands import decide_approval
 from runs.models import Run
 from runs.registry import agents, announce
+from runs.rest import answers
 from runs.tools import Cancelled, ToolContext
 from tests.docs.manual import blocks
 from tests.docs.modules import AGENTS

@@ -13,8 +13,8 @@ from recovery.commands import VERDICTS
 from runs import sdk
 from runs.access import ROLES
 from runs.agents import FunctionModel
-from runs.controls import CONTROLS
 from runs.models import Status
+from runs.pages.controls import CONTROLS
 from runs.run_view import RunView
 from runs.tools import EFFECTS, ToolContext, tool
 from tests.docs.manual import PAGES, blocks

@@ -13,7 +13,7 @@ import pytest
 
 from runs.models import Run
 from runs.queries import entries_of
-from runs.wait import at_rest
+from runs.rest.wait import at_rest
 from tests.rig.crew import start
 from tests.rig.fleet import Fleet
 from tests.rig.ledger import ROOT, Ledger

@@ -8,9 +8,9 @@ from typing import Any
 
 from journal.entries import Entry, Kind
 from journal.verify import verify_run
-from runs.engine import Slice
+from runs.engine.projections import Park, open_intents
+from runs.engine.slice import Slice
 from runs.models import ENDED, Permit, Run
-from runs.projections import Park, open_intents
 from runs.queries import entries_of
 from runs.state import RunState, fold
 from tests.machine.world import WORLD

@@ -31,9 +31,9 @@ from runs.commands import (
     retry_run,
     signal_run,
 )
+from runs.engine.worker import Worker
 from runs.models import Permit, Run
 from runs.queries import state_of
-from runs.worker import Worker
 from tests.machine.agents import DRIVERS
 from tests.machine.judge import judge, judge_end
 from tests.machine.programs import programs

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-import runs.worker
+import runs.engine.worker
 from tests.machine.judge import WatchedSlice
 from tests.machine.machine import Machine
 from tests.machine.world import WORLD
@@ -25,7 +25,7 @@ MET = (
 
 @pytest.mark.slow
 def test_every_promise_is_kept_in_any_order_of_events(machine_crew: Crew, monkeypatch: Any) -> None:
-    monkeypatch.setattr(runs.worker, "Slice", WatchedSlice)
+    monkeypatch.setattr(runs.engine.worker, "Slice", WatchedSlice)
     Machine.crew = machine_crew
     how = settings(
         max_examples=EXAMPLES,

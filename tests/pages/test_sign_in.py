@@ -1,7 +1,7 @@
 import pytest
 from django.test import Client
 
-from runs import login
+from runs.pages import login
 from tests.pages.conftest import PASSWORD
 
 pytestmark = pytest.mark.django_db

@@ -15,9 +15,9 @@ from django.contrib.auth.models import User
 from django.db import connections
 from django.test import AsyncClient, Client
 
-from runs import live
 from runs.access import ensure_demo_users
 from runs.models import Status
+from runs.pages import live
 from tests.pages.browser import serving, told
 from tests.pages.journals import Story
 

@@ -7,8 +7,8 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
+from runs.pages.timeline import LOOKS
 from runs.templatetags.console import STATUSES
-from runs.timeline import LOOKS
 from tests.pages.journals import in_doubt
 
 ROOT = Path(settings.BASE_DIR)

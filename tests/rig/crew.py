@@ -17,12 +17,12 @@ from journal import crash
 from journal.payloads import payload_store
 from recovery.sweep import Sweep
 from runs import starting
+from runs.engine.sessions import Session
+from runs.engine.worker import Worker
 from runs.models import ENDED, Run
 from runs.queries import entries_of, state_of
 from runs.registry import agents, announce
-from runs.sessions import Session
 from runs.state import RunState
-from runs.worker import Worker
 from tests.rig.ledger import wait_until
 from tests.rig.robot import Robot, tree_of
 

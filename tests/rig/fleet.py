@@ -26,7 +26,7 @@ from journal.payloads import payload_store
 from runs.models import Run
 from runs.queries import entries_of
 from runs.registry import agents, announce
-from runs.wait import at_rest
+from runs.rest.wait import at_rest
 from tests.rig.ledger import ROOT, Ledger
 
 LEASE = 2.0

@@ -67,8 +67,10 @@ class Robot:
             if slot.kind == "ask":
                 done += tried(answer_ask, run_id=run.id, seq=slot.seq, value=ANSWER, actor="ada")
             elif slot.state == "awaiting_approval" and slot.approval is not None:
-                done += tried(decide_approval, run_id=run.id, seq=slot.seq, verdict="approve", digest=slot.approval.digest,
-                              note="", actor="ada")  # fmt: skip
+                digest = slot.approval.digest
+                done += tried(
+                    decide_approval, run_id=run.id, seq=slot.seq, verdict="approve", digest=digest, note="", actor="ada"
+                )
             elif slot.in_doubt and run.status == "needs_reconciliation":
                 done += self._settle(run, slot)
         return done

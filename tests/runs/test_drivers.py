@@ -10,7 +10,7 @@ from journal import crash
 from journal.read import read_entries
 from runs.agents import Agent
 from runs.commands import resume_run
-from runs.drivers import DecideDriver, Diverged, FlowDriver
+from runs.engine.drivers import DecideDriver, Diverged, FlowDriver
 from runs.models import Run
 from runs.moves import NAMED, Call, Finish
 from runs.queries import entries_of, state_of

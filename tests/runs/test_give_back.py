@@ -5,8 +5,8 @@ import threading
 import pytest
 
 from runs.commands import resume_run
-from runs.drivers import FlowDriver
-from runs.engine import Slice
+from runs.engine.drivers import FlowDriver
+from runs.engine.slice import Slice
 from runs.models import Run
 from runs.moves import Decided, Finish
 from runs.state import RunState

@@ -11,12 +11,12 @@ import pytest
 from journal import crash
 from recovery.sweep import Sweep
 from runs.commands import cancel_run, decide_approval, hold_run
+from runs.engine.permits import DatabasePermits, wake
+from runs.engine.worker import Worker
 from runs.models import Permit, Run
-from runs.permits import DatabasePermits, wake
 from runs.queries import entries_of
 from runs.registry import agents, announce
 from runs.sdk import Limit, ToolContext, tool
-from runs.worker import Worker
 from tests.rig.crew import CrashHere, Crew, journal, start, state
 from tests.rig.ledger import Ledger, wait_until
 

@@ -10,7 +10,7 @@ import pytest
 
 from journal.encoding import decode, encode
 from journal.entries import Entry
-from runs.drivers import driver_for
+from runs.engine.drivers import driver_for
 from runs.sdk import Agent, Call, Finish, RunView, ToolContext, flow, tool
 from runs.state import fold
 

@@ -7,8 +7,7 @@ from uuid import UUID
 import pytest
 
 from journal.entries import Entry
-from runs.outcomes import Absent
-from runs.rules import (
+from runs.engine.rules import (
     Act,
     Ask,
     AwaitPerson,
@@ -22,6 +21,7 @@ from runs.rules import (
     next_act,
     next_wait,
 )
+from runs.outcomes import Absent
 from runs.slots import Slot
 from runs.state import RunState
 from runs.tools import Retry, Tool, ToolContext

@@ -14,17 +14,17 @@ from django.test import Client
 from journal.encoding import decode
 from journal.payloads import payload_store
 from recovery.sweep import Sweep
-from runs import stateless
 from runs.access import ensure_demo_users
 from runs.agents import Agent, flow
-from runs.answers import run_detail
 from runs.commands import cancel_run, hold_run, signal_run
 from runs.contracts import refusals
+from runs.engine import stateless
 from runs.errors import RunEnded, StatelessRun
 from runs.gates import lift_gate, place_gate
 from runs.models import Run
 from runs.queries import entries_of, state_of
 from runs.registry import agents, announce
+from runs.rest.answers import run_detail
 from runs.starting import start, start_run
 from tests.rig.crew import Crew
 from tests.rig.ledger import wait_until

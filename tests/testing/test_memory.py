@@ -11,15 +11,15 @@ from journal.entries import Entry
 from journal.payloads import payload_store
 from runs import testing
 from runs.agents import Agent
-from runs.memory import Memory
-from runs.memory_worker import MemoryWorker
+from runs.engine.sessions import Session
+from runs.engine.worker import Worker
+from runs.memory.store import Memory
+from runs.memory.worker import MemoryWorker
 from runs.models import ENDED, Release, Run
 from runs.queries import entries_of
 from runs.registry import agents
-from runs.sessions import Session
 from runs.starting import start
 from runs.testing.fakes import World, faked
-from runs.worker import Worker
 from tests.rig.ledger import ROOT
 from tests.testing.agents import EVERY, FAKES, desk, modelled, scripted
 from tests.testing.test_tree import CHARGE, leaf, tree
@@ -74,8 +74,8 @@ def test_a_run_writes_the_same_journal_in_memory_and_on_postgresql(
 
 def test_the_memory_has_all_that_the_engine_asks_of_a_worker() -> None:
     asked = set()
-    for path in ("engine", "recorder", "performing", "baton"):
-        for node in ast.walk(ast.parse(Path(ROOT / f"runs/{path}.py").read_text())):
+    for path in ("slice", "recorder", "performing", "baton"):
+        for node in ast.walk(ast.parse(Path(ROOT / f"runs/engine/{path}.py").read_text())):
             if (
                 isinstance(node, ast.Attribute)
                 and getattr(node.value, "attr", getattr(node.value, "id", "")) == "worker"

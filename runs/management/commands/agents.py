@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from runs.costs import Cost
-from runs.fleet import AgentList, AgentOut, agent_out
 from runs.management.arguments import AgentParam, RunsCommand, as_json
 from runs.models import Release
+from runs.rest.fleet import AgentList, AgentOut, agent_out
 from terminal.command import HELP, exit_codes
 from terminal.screen import Cell, Column, Screen
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from runs.access import shell_actor
-from runs.fleet import GateList, GateOut, gates_out
 from runs.gates import lift_gate, place_gate
 from runs.management.arguments import RunsCommand, as_json, reason_option, when
 from runs.models import Gate
+from runs.rest.fleet import GateList, GateOut, gates_out
 from terminal.command import HELP, exit_codes
 from terminal.screen import Cell, Column, Screen, Styled
 

@@ -7,11 +7,11 @@ from uuid import UUID
 import click
 
 from journal.encoding import canonical
-from runs import answers
 from runs.management.arguments import RunsCommand, as_json, iso, when
 from runs.management.following import OUTCOMES
 from runs.queries import IntentView, list_intents
-from runs.schemas import IntentList
+from runs.rest import answers
+from runs.rest.schemas import IntentList
 from runs.short_ids import short_id
 from runs.values import line
 from terminal.command import HELP, exit_codes

@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 from django.db.models import Count, Q
 
-from runs.answers import release
 from runs.management.arguments import RunsCommand, as_json
 from runs.models import ENDED, Release
-from runs.schemas import ReleaseList
+from runs.rest.answers import release
+from runs.rest.schemas import ReleaseList
 from terminal.command import HELP, exit_codes
 from terminal.screen import Column, Screen
 

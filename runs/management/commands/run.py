@@ -6,12 +6,12 @@ import json
 
 import click
 
-from runs import answers
 from runs.management import following
 from runs.management.arguments import RunsCommand, as_json, iso, status_cell, the_run, when
 from runs.models import ENDED, Run
+from runs.pages.run_page import Reading
 from runs.queries import entries_of, find_run
-from runs.run_page import Reading
+from runs.rest import answers
 from runs.short_ids import short_id
 from terminal.command import HELP, INTERRUPTED, exit_codes
 from terminal.screen import Screen, Styled

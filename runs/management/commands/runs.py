@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from runs import answers
 from runs.management.arguments import (
     AgentParam,
     LabelParam,
@@ -19,7 +18,8 @@ from runs.management.arguments import (
 )
 from runs.models import Run, Status
 from runs.queries import find_run, list_runs
-from runs.schemas import RunList
+from runs.rest import answers
+from runs.rest.schemas import RunList
 from runs.short_ids import short_id
 from terminal.command import HELP, exit_codes
 from terminal.screen import Cell, Column, Screen

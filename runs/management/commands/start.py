@@ -9,13 +9,13 @@ from typing import Any
 import click
 
 from runs.access import shell_actor
-from runs.answers import run_detail
 from runs.commands import start_run
 from runs.management.arguments import AgentParam, JsonParam, LabelParam, RunsCommand
 from runs.management.following import follow, pending_lines
 from runs.models import Run, Status
+from runs.rest.answers import run_detail
+from runs.rest.wait import at_rest, wait_for_rest
 from runs.short_ids import short_id
-from runs.wait import at_rest, wait_for_rest
 from terminal.command import DONE, FAILED, HELP, INTERRUPTED, PARKED, exit_codes
 from terminal.screen import Screen
 

@@ -14,11 +14,11 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from journal.durability import durability_faults
-from runs import process
 from runs.dispatch import queue_of
+from runs.engine import process
+from runs.engine.worker import Worker
 from runs.redefine import repin_for_ever
 from runs.registry import AgentsUnusable, agents, announce
-from runs.worker import Worker
 
 log = logging.getLogger("holdfast.process")
 

@@ -6,10 +6,10 @@ import click
 from django.db.models import Count, Q
 from django.utils import timezone
 
-from runs import answers
 from runs.management.arguments import RunsCommand, as_json, when
 from runs.models import WorkerSession
-from runs.schemas import WorkerList
+from runs.rest import answers
+from runs.rest.schemas import WorkerList
 from terminal.command import HELP, exit_codes
 from terminal.screen import Column, Screen, Styled
 

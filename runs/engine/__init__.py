@@ -1,0 +1,1 @@
+"""What a worker process does: claim a run, decide, commit the intent, perform it, commit what came of it."""

@@ -1,0 +1,121 @@
+"""The calls that a slice has under way: sent, landed, timed out, left behind."""
+
+from __future__ import annotations
+
+import time
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+from journal.crash import Crashed
+from runs.engine.baton import Baton, carry_on, watch
+from runs.engine.calls import Ended, Raised, drain
+from runs.engine.claims import Claim, Lost
+from runs.engine.performing import Flight, LeaseLapsed, TimedOut, answer_of, finding_of, outcome_of
+from runs.engine.recorder import Recorder
+from runs.slots import Slot
+from runs.tools import ToolContext
+
+if TYPE_CHECKING:
+    from runs.agents import Agent
+    from runs.engine.worker import Worker
+
+STEERED = object()  # in an inbox: somebody wrote into the journal
+
+
+class Flights(Recorder):
+    """`flying`: by step. `absent`: steps that a probe did not find, so that they may be sent."""
+
+    def __init__(self, worker: Worker, claim: Claim, agent: Agent) -> None:
+        super().__init__(worker, claim, agent)
+        self.inbox: SimpleQueue[Any] = SimpleQueue()
+        self.baton = Baton()
+        self.flying: dict[int, Flight] = {}
+        self.absent: set[int] = set()
+
+    def turn(self) -> None:
+        """One turn of the loop; a call's thread drives on with it."""
+        raise NotImplementedError
+
+    def launch(self, slot: Slot, probing: bool = False) -> None:
+        tool = self.agent.toolbox[slot.tool]
+        deadline = time.monotonic() + tool.timeout
+        flight = Flight(self.worker, self.run_id, slot, tool, self.claim.epoch, deadline, self.landed, probing=probing)
+        flight.ctx = ToolContext(
+            slot.key, self.run_id, slot.step, len(slot.attempts), time.time() + tool.timeout, flight.cancelled
+        )
+        self.take_off(flight)
+
+    def take_off(self, flight: Flight) -> None:
+        self.flying[flight.step] = flight
+        if self.baton.carried:
+            self.baton.waiting.append(flight)
+        else:
+            self.worker.calls.start(flight)
+
+    def landed(self, flight: Flight, how: Ended) -> Flight | None:
+        return carry_on(self, flight, how)
+
+    def land(self, until: float | None = None) -> None:
+        """Wait for the next thing to happen: an outcome, a timeout, a steering entry, or the time `until` (POSIX)."""
+        if self.baton.carried:
+            self.baton.rests = "until a time" if until is not None else "until it lands"
+            return
+        deadline = min(flight.deadline for flight in self.flying.values())
+        if until is not None:
+            deadline = min(deadline, time.monotonic() + until - self.worker.session.now())
+        happened = watch(self, deadline)
+        if self.parked is not None:
+            return
+        if not happened:
+            late = [flight for flight in self.flying.values() if flight.deadline <= time.monotonic()]
+            happened = [(flight, Raised(TimedOut("no answer within its timeout"))) for flight in late]
+            for flight in late:
+                flight.left = True
+                self.worker.calls.abandon()
+        for item in happened:
+            if not isinstance(item, tuple):
+                continue
+            flight, how = item
+            if self.flying.get(flight.step) is flight:
+                del self.flying[flight.step]
+                self.note_end(flight, how)
+            else:  # it answered in the very moment in which it was given up
+                flight.ended(how)
+        if self.pending and (self.flying or STEERED in happened):
+            self.commit()
+        elif STEERED in happened:
+            self.read()
+        if self.state.cancel is not None:
+            for flight in self.flying.values():
+                flight.cancelled.asked = True
+
+    def note_end(self, flight: Flight, how: Ended) -> None:
+        if isinstance(how, Raised) and isinstance(how.error, LeaseLapsed):
+            raise Lost
+        if isinstance(how, Raised) and isinstance(how.error, Crashed):
+            raise how.error
+        now = self.worker.session.now()
+        if flight.model is not None:
+            self.add(answer_of(flight, how, self.state, self.seen, now))
+        elif flight.probing:
+            found = finding_of(flight, how)
+            if not found:
+                self.absent.add(flight.step)
+            for draft in found:
+                self.add(draft)
+        elif self.state.slots[flight.step].settled:  # a person said meanwhile what happened
+            self.worker.keep_evidence(self.run_id, self.claim.epoch, outcome_of(flight, how, now))
+        else:
+            self.add(outcome_of(flight, how, now))
+
+    def leave(self) -> None:
+        """Lost: outcomes that were not written go to the evidence; what still flies goes there when it ends."""
+        for flight in self.flying.values():
+            flight.left = True
+            self.worker.calls.abandon()
+        for draft in self.pending:
+            if draft.step is not None and not draft.decision:
+                self.worker.keep_evidence(self.run_id, self.claim.epoch, draft)
+        for item in drain(self.inbox):
+            if isinstance(item, tuple):
+                item[0].ended(item[1])

@@ -1,0 +1,80 @@
+"""This process's worker: made once, when Celery's pool is ready, in the process that executes tasks."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from uuid import UUID
+
+from django.conf import settings
+
+from journal.payloads import payload_store
+from runs.dispatch import dispatch
+from runs.engine.sessions import Session
+from runs.engine.worker import Worker
+from runs.registry import agents
+
+log = logging.getLogger("holdfast.process")
+
+_worker: Worker | None = None
+
+
+def worker() -> Worker:
+    """Raises RuntimeError in a process that is not a worker."""
+    if _worker is None:
+        raise RuntimeError("this process is not a worker: start one with manage.py worker")
+    return _worker
+
+
+def open_worker(name: str, pool: str, concurrency: int, on_end: Callable[[], None]) -> Worker:
+    """Register the session (its id is the supervisor's, if there is one) and begin to serve."""
+    global _worker
+    given = os.environ.get("HOLDFAST_SESSION") if pool == "threads" else None
+    session = Session(
+        name=name,
+        pool=pool,
+        concurrency=concurrency,
+        region=settings.HOLDFAST_REGION,
+        lease=settings.HOLDFAST_LEASE_SECONDS,
+        serves=list(agents()),
+        codes={release: agent.code_digest for release, agent in agents().items()},
+        id=UUID(given) if given else None,
+    )
+    connections = 4 if pool == "threads" else 1
+    _worker = Worker(settings.HOLDFAST_DSN, session, agents(), payload_store(), send, connections)
+    _worker.on_end = on_end
+    return _worker
+
+
+def send(run_id: UUID, release_id: str) -> None:
+    dispatch(run_id, release_id)
+
+
+def leave_after_grace() -> None:
+    """Drain now; at the end of the grace the process leaves, whatever a call does. Needs no answer of the database."""
+    if _worker is not None:
+        _worker.drain()
+    threading.Thread(target=_leave, args=(settings.HOLDFAST_GRACE_SECONDS,), name="grace", daemon=True).start()
+
+
+def _leave(seconds: float) -> None:
+    time.sleep(seconds)
+    log.error("the grace of %.0f s is over with calls still open: leaving", seconds)
+    os._exit(1)
+
+
+def stop_serving() -> None:
+    """The session was ended by somebody else: ask Celery to stop, so that the supervisor starts a new one."""
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def close_worker() -> None:
+    """At the process's regular end: nothing is driven any more, so the session ends and no crash is counted."""
+    global _worker
+    if _worker is not None:
+        _worker.close()
+        _worker = None

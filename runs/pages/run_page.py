@@ -1,0 +1,245 @@
+"""What the page of one run shows: the row, the fold of its journal, a window of its entries, one entry whole."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import connection
+from django.utils import timezone
+
+from journal.encoding import decode
+from journal.entries import Entry, Kind
+from journal.read import read_entries
+from runs.limits import ordinal
+from runs.models import ENDED, Run, Status, WorkerSession
+from runs.pages.family import Family, children_named, family_of
+from runs.pages.timeline import Around, Holder, Timeline, timeline
+from runs.rest.answers import is_stateless
+from runs.slots import Slot
+from runs.state import RunState
+
+WINDOW = 200  # entries drawn at once
+QUIET = timedelta(seconds=1)
+
+MOST_SAID = 3
+STANDS = """
+SELECT p.step, p.scope, p.at_once, p.not_before, p.granted_at IS NULL,
+       (SELECT count(*) FROM runs_permit o WHERE o.scope = p.scope AND o.key = p.key AND o.granted_at IS NULL
+           AND (-o.priority, o.asked_at, o.run_id, o.step) <= (-p.priority, p.asked_at, p.run_id, p.step))
+  FROM runs_permit p WHERE p.run_id = %s AND (p.granted_at IS NULL OR p.not_before IS NOT NULL)
+"""
+
+RELEASED_BY = {
+    Status.QUEUED: "The next free worker takes it.",
+    Status.AWAITING_APPROVAL: "Someone who may approve decides.",
+    Status.NEEDS_RECONCILIATION: "Someone says, with evidence, whether it happened.",
+    Status.WAITING: "Its time comes; no worker is held meanwhile.",
+    Status.WAITING_FOR_VERSION: "A worker that serves its release joins.",
+    Status.HELD: "An operator resumes it.",
+    Status.QUARANTINED: "An operator releases it.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """Who holds the run. `silent`: the session has not ended, but its lease has lapsed."""
+
+    session: WorkerSession | None
+    live: bool
+    silent: bool
+
+    @property
+    def lost(self) -> bool:
+        return self.session is not None and not self.live
+
+    @property
+    def may_be_killed(self) -> bool:
+        """Only in a demo, and only a process of this machine."""
+        return bool(settings.HOLDFAST_DEMO and self.live and self.session and self.session.host == socket.gethostname())
+
+
+@dataclass(frozen=True, slots=True)
+class RunPage:
+    """`entries` is the window drawn, `earlier` the `after=` of the window before it (None at the start)."""
+
+    run: Run
+    state: RunState
+    lease: Lease
+    line: Timeline
+    last_seq: int
+    first_seq: int
+    now: datetime
+    family: Family
+
+    @property
+    def earlier(self) -> int | None:
+        return max(self.first_seq - 1 - WINDOW, 0) if self.first_seq > 1 else None
+
+    @property
+    def later(self) -> int | None:
+        end = self.first_seq + WINDOW - 1
+        return end if end < self.last_seq else None
+
+    @property
+    def ended(self) -> bool:
+        return self.run.status in ENDED
+
+    @property
+    def stateless(self) -> bool:
+        return is_stateless(self.run)
+
+    @property
+    def released_by(self) -> str:
+        return released_by(self.run, self.state, self.line.around.places)
+
+    @property
+    def gate(self) -> str:
+        """The scope of the gate that holds it, if one does."""
+        why = self.run.reason
+        return why.removeprefix("gate ").partition(": ")[0] if self.run.status == "held" and why[:5] == "gate " else ""
+
+    @property
+    def open_questions(self) -> list[Slot]:
+        """What waits for a person: intents to be approved, or in doubt while no live worker is on them; questions."""
+        waiting = ("awaiting_approval",) if self.lease.live else ("awaiting_approval", "in_doubt")
+        unsettled = self.state.unsettled() if not self.ended else []
+        return [slot for slot in unsettled if slot.state in waiting or slot.kind == "ask"]
+
+    @property
+    def awaited(self) -> str:
+        """The name of the first signal that a step waits for."""
+        open_ones = self.state.unsettled() if not self.ended else []
+        return next((slot.signal for slot in open_ones if slot.kind == "signal"), "")
+
+    @property
+    def outcome(self) -> tuple[str, Any] | None:
+        done = self.state.done
+        return (
+            next(((name, done[name]) for name in ("result", "error", "cancelled") if name in done), None)
+            if done
+            else None
+        )
+
+
+def stateless_state(run: Run) -> RunState:
+    """What its row tells, as a journal would: a stateless run has none."""
+    state = RunState(run.id)
+    state.agent, state.labels = run.agent, run.labels
+    state.input = decode(bytes(run.input or b"null"))
+    state.done = decode(bytes(run.ending)) if run.ending is not None else None
+    return state
+
+
+END_OF = {"sleep": "its time", "signal": "the signal {}", "ask": "an answer", "child": "a child's end"}
+
+
+def listed(parts: Sequence[str], any_of: bool) -> str:
+    """`a, b and c`, or `a, b or c`; each once, the many counted."""
+    once = list(dict.fromkeys(parts))
+    shown = once if len(once) <= MOST_SAID else [*once[: MOST_SAID - 1], f"{len(once) - MOST_SAID + 1} more"]
+    *front, last = shown
+    return f"{', '.join(front)} {'or' if any_of else 'and'} {last}" if front else last
+
+
+def released_by(run: Run, state: RunState, places: Mapping[int, str]) -> str:
+    """One or a few sentences; a run that waits says what of, step by step. `places`: in line, by step."""
+    if run.status == Status.WAITING and places:
+        return "Now " + "; ".join(list(places.values())[:MOST_SAID]) + "."
+    waits = [slot for slot in state.unsettled() if slot.kind != "call"]
+    if run.status == Status.WAITING and waits:
+        first = waits[0].decided is not None and waits[0].decided.join == "first"
+        return f"Goes on with {listed([END_OF[slot.kind].format(slot.signal) for slot in waits], first)}."
+    if run.status == Status.HELD and state.braked is not None:
+        return "An operator resumes it, which gives its budget once more."
+    if run.status == Status.HELD and run.reason.startswith("gate "):
+        return "It goes on by itself when the gate is lifted."
+    return RELEASED_BY.get(Status(run.status), "")
+
+
+def lease_of(run: Run, now: datetime) -> Lease:
+    session = run.session
+    live = session is not None and session.ended_at is None and session.expires_at > now
+    silent = session is not None and session.ended_at is None and session.expires_at + QUIET < now
+    return Lease(session, live, silent)
+
+
+class Reading:
+    """A journal read so far; `refresh` reads on from its last entry, so that a stream folds each entry once."""
+
+    def __init__(self, run_id: UUID) -> None:
+        self.entries: list[Entry] = []
+        self.state = RunState(run_id)
+
+    def refresh(self) -> Reading:
+        for entry in read_entries(connection, self.state.run_id, after=self.state.seq):
+            self.entries.append(entry)
+            self.state.apply(entry)
+        self.state.committed_seq = self.state.seq
+        return self
+
+    def page(self, run: Run, *, after: int | None = None, seq: int | None = None) -> RunPage:
+        """The newest window, the one after `after`, or the one that holds `seq`."""
+        now = timezone.now()
+        lease = lease_of(run, now)
+        if is_stateless(run):
+            self.state = stateless_state(run)
+        shown = window(self.entries, after=after, seq=seq)
+        line = timeline(
+            shown, self.state, now=now, held=lease.live, holders=holders_in(shown), around=self.around(shown)
+        )
+        first = shown[0].seq if shown else 1
+        return RunPage(run, self.state, lease, line, self.state.seq, first, now, self.family(run))
+
+    def around(self, shown: Sequence[Entry]) -> Around:
+        """What rows of other runs and of permits say of these entries' steps."""
+        steps = {entry.step for entry in shown if entry.kind == Kind.CHILD}
+        slots = [slot for step in steps if step is not None and (slot := self.state.slots.get(step)) is not None]
+        limited = any(slot.gate == "limit" for slot in self.state.unsettled())
+        places = places_in_line(self.state.run_id) if limited else {}
+        return Around(children_named([slot.child for slot in slots if slot.child]), places)
+
+    def family(self, run: Run) -> Family:
+        has_children = any(slot.kind == "child" for slot in self.state.slots.values())
+        return family_of(run.id, has_parent=run.parent_id is not None, has_children=has_children)
+
+
+def places_in_line(run_id: UUID) -> dict[int, str]:
+    """By step: where it stands in its limit's line now, or when its rate lets it go."""
+    with connection.cursor() as cursor:
+        cursor.execute(STANDS, [run_id])
+        rows = cursor.fetchall()
+    return {step: place_text(scope.partition(":")[2], *rest) for step, scope, *rest in rows}
+
+
+def place_text(tool: str, at_once: int, not_before: float | None, in_line: bool, place: int) -> str:
+    if in_line:
+        return f"{ordinal(place)} in line: {tool} is limited to {at_once} at once"
+    at = datetime.fromtimestamp(not_before or 0.0, UTC)
+    return f"{tool} is limited in time: not before {at:%H:%M:%S} UTC"
+
+
+def holders_in(entries: Sequence[Entry]) -> dict[str, Holder]:
+    """The sessions that take-over notes name."""
+    named = {str(e.body[who]) for e in entries if e.kind == Kind.NOTE for who in ("from", "session") if e.body.get(who)}
+    rows = WorkerSession.objects.filter(id__in=named) if named else []
+    return {str(row.id): Holder(row.name, row.heartbeat_at) for row in rows}
+
+
+def window(entries: Sequence[Entry], *, after: int | None = None, seq: int | None = None) -> Sequence[Entry]:
+    last = len(entries)
+    if after is None:
+        newest = max(last - WINDOW, 0)
+        after = newest if seq is None or seq > newest else (max(seq, 1) - 1) // WINDOW * WINDOW
+    return entries[after : after + WINDOW]
+
+
+def default_seq(page: RunPage) -> int:
+    """The entry to show when the address names none: what waits for a person, else the last."""
+    questions = page.open_questions
+    return questions[0].seq if questions else page.last_seq

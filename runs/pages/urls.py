@@ -1,0 +1,29 @@
+"""The console's addresses."""
+
+from django.urls import path, re_path
+
+from runs.pages import fleet_views, views
+from runs.pages.live import live_run, live_runs
+
+app_name = "runs"
+urlpatterns = [
+    path("", views.home, name="home"),
+    path("runs", views.list_page, name="list"),
+    path("runs/<str:ref>", views.run_page, name="run"),
+    path("runs/<str:ref>/entries/<int:seq>", views.entry, name="entry"),
+    path("runs/<str:ref>/entries/<int:seq>/payloads/<str:sha256>", views.payload, name="payload"),
+    path("runs/<str:ref>/intents/<int:seq>/approval", views.approval, name="approval"),
+    path("runs/<str:ref>/asks/<int:seq>/answer", views.answer, name="answer"),
+    path("runs/<str:ref>/kill-worker", views.kill, name="kill"),
+    re_path(
+        r"^runs/(?P<ref>[^/]+)/(?P<verb>cancel|hold|resume|release|retry|signal|note)$", views.control, name="control"
+    ),
+    path("live/runs", live_runs, name="live_runs"),
+    path("live/runs/<uuid:run_id>", live_run, name="live_run"),
+    path("workers", fleet_views.workers, name="workers"),
+    path("agents", fleet_views.agents, name="agents"),
+    path("agents/<path:name>", fleet_views.agent, name="agent"),
+    path("gates", fleet_views.gates, name="gates"),
+    path("gates/place", fleet_views.place, name="place_gate"),
+    path("gates/<int:gate_id>/lift", fleet_views.lift, name="lift_gate"),
+]

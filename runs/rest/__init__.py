@@ -1,0 +1,1 @@
+"""Runs, agents and gates over HTTP, as JSON and as streams."""

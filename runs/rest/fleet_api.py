@@ -1,0 +1,132 @@
+"""The API of what runs run on: workers, releases, agents, and the gates that stop them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+from uuid import UUID
+
+from django.db.models import Count, Q
+from django.http import HttpRequest
+from django.utils import timezone
+from ninja import Body, Path, Query, Router
+from ninja.responses import Status as Answer
+from pydantic import Field
+
+from runs.access import CONTROL, VIEW
+from runs.errors import CursorUnknown
+from runs.gates import lift_gate, place_gate
+from runs.guards import actor_of, may
+from runs.models import Gate, Release, WorkerSession
+from runs.rest import answers
+from runs.rest.fleet import AgentList, AgentOut, GateList, GateOut, agent_out, gates_out
+from runs.rest.schemas import Given, Name, ReasonBody, ReleaseList, WorkerList, problems
+
+router = Router(tags=["fleet"])
+LAST_ID = 2**63 - 1
+
+
+class Paging(Given):
+    cursor: UUID | None = None
+    limit: int = Field(100, ge=1, le=1000)
+
+
+@router.get("/workers", auth=may(VIEW), response={200: WorkerList, **problems()})
+def workers(request: HttpRequest, paging: Query[Paging]) -> WorkerList:
+    """Sessions that live, and those that ended within the last hour, the newest first."""
+    recent = Q(ended_at__isnull=True) | Q(ended_at__gt=timezone.now() - answers.RECENTLY)
+    rows = WorkerSession.objects.filter(recent).annotate(runs=Count("run")).order_by("-id")
+    if paging.cursor:
+        rows = rows.filter(id__lt=paging.cursor)
+    found = list(rows[: paging.limit + 1])
+    return WorkerList(
+        items=[answers.worker(row) for row in found[: paging.limit]],
+        next_cursor=following(found, paging.limit),
+    )
+
+
+def following(found: Sequence[Any], limit: int) -> str | None:
+    """The cursor of the next page, where one row more than `limit` was found."""
+    return str(found[limit - 1].id) if len(found) > limit else None
+
+
+class ReleasePaging(Given):
+    cursor: Name | None = None
+    limit: int = Field(100, ge=1, le=1000)
+
+
+@router.get("/releases", auth=may(VIEW), response={200: ReleaseList, **problems()})
+def releases(request: HttpRequest, paging: Query[ReleasePaging]) -> ReleaseList:
+    """Every release that workers have announced, with its whole content; by agent, the newest first."""
+    rows = Release.objects.order_by("agent", "-created_at", "id")
+    if paging.cursor:
+        last = Release.objects.filter(id=paging.cursor).first()
+        if last is None:
+            raise CursorUnknown(paging.cursor)
+        later = Q(created_at__lt=last.created_at) | Q(created_at=last.created_at, id__gt=last.id)
+        rows = rows.filter(Q(agent__gt=last.agent) | Q(agent=last.agent) & later)
+    found = list(rows[: paging.limit + 1])
+    return ReleaseList(
+        items=[answers.release(row) for row in found[: paging.limit]],
+        next_cursor=following(found, paging.limit),
+    )
+
+
+class AgentPaging(Given):
+    cursor: Name | None = None
+    limit: int = Field(50, ge=1, le=200)
+
+
+@router.get("/agents", auth=may(VIEW), response={200: AgentList, **problems()})
+def agents(request: HttpRequest, paging: Query[AgentPaging]) -> AgentList:
+    """Every agent that a worker has announced, by name."""
+    names = Release.objects.order_by("agent").values_list("agent", flat=True).distinct()
+    if paging.cursor:
+        names = names.filter(agent__gt=paging.cursor)
+    found = list(names[: paging.limit + 1])
+    more = found[paging.limit - 1] if len(found) > paging.limit else None
+    return AgentList(items=[agent_out(name) for name in found[: paging.limit]], next_cursor=more)
+
+
+@router.get("/agents/{name}", auth=may(VIEW), response={200: AgentOut, **problems(404)})
+def agent(request: HttpRequest, name: str) -> AgentOut:
+    """One agent: its releases, its tools, and what a journal costs its runs."""
+    return agent_out(name)
+
+
+class GateBody(Given):
+    scope: Name = Field(description="all, agent:X, release:X@V, worker:W, region:R or tool:T")
+    reason: Annotated[str, Field(max_length=10_000)]
+
+
+class GatePaging(Given):
+    cursor: Annotated[int, Field(ge=0, le=LAST_ID)] | None = None
+    limit: int = Field(100, ge=1, le=1000)
+
+
+@router.get("/gates", auth=may(VIEW), response={200: GateList, **problems()})
+def gates(request: HttpRequest, paging: Query[GatePaging]) -> GateList:
+    """What is stopped now, the newest first, and where that is in force already."""
+    rows = Gate.objects.filter(lifted_at__isnull=True).order_by("-id")
+    if paging.cursor is not None:
+        rows = rows.filter(id__lt=paging.cursor)
+    found = list(rows[: paging.limit + 1])
+    return GateList(items=gates_out(found[: paging.limit]), next_cursor=following(found, paging.limit))
+
+
+@router.post("/gates", auth=may(CONTROL), response={201: GateOut, **problems(400, 409, 413)})
+def place(request: HttpRequest, given: GateBody) -> Answer[GateOut]:
+    """Stops dispatch in a scope: nothing there is sent any more once its workers have heard of it."""
+    gate = place_gate(scope=given.scope, reason=given.reason, actor=actor_of(request))
+    return Answer(201, gates_out([gate])[0])
+
+
+@router.delete("/gates/{gate_id}", auth=may(CONTROL), response={200: GateOut, **problems(400, 404, 409, 413)})
+def lift(
+    request: HttpRequest,
+    gate_id: Annotated[int, Path(ge=1, le=LAST_ID)],
+    given: Annotated[ReasonBody | None, Body()] = None,
+    reason: Annotated[str, Query(max_length=10_000, description="For clients that send no body with DELETE.")] = "",
+) -> GateOut:
+    """Lets what waits at the gate go on."""
+    return gates_out([lift_gate(gate_id=gate_id, reason=given.reason if given else reason, actor=actor_of(request))])[0]

@@ -47,7 +47,7 @@ from runs.errors import (
     VerdictUnknown,
 )
 from runs.models import ENDED, Run, Status
-from runs.moves import some
+from runs.moves import LONGEST_NAME, some
 from runs.slots import Slot
 from runs.starting import start_run
 from runs.state import RunState, fold
@@ -70,7 +70,6 @@ __all__ = [
 ]
 
 LONGEST_REASON = 10_000
-LONGEST_NAME = 200
 
 
 @dataclass(slots=True)

@@ -194,7 +194,7 @@ class Story:
 
     def observe(self, step: int) -> None:
         result = {"id": f"{self.rng.getrandbits(32):08x}", "amount_cents": self.rng.randrange(100, 90_000)}
-        self.add(Kind.OBS, {"outcome": "succeeded", "result": result, "source": "worker"}, step)
+        self.add(Kind.OBS, {"outcome": "succeeded", "result": result, "source": "worker"}, step, settles=step)
 
     def unsettled(self, state: str, seq: int, attempt: int) -> None:
         tool = self.tools[min(self.calls - 1, 1)][0]

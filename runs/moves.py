@@ -46,6 +46,7 @@ class Call:
             object.__setattr__(self, name, value)
 
 
+LONGEST_NAME = 200  # of a signal
 LONGEST_SLEEP = 10 * 366 * 86_400.0
 
 
@@ -89,8 +90,8 @@ class WaitFor:
     thought: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name:
-            raise ValueError("WaitFor takes the name of a signal")
+        if not isinstance(self.name, str) or not 0 < len(self.name) <= LONGEST_NAME:
+            raise ValueError(f"WaitFor takes the name of a signal, 1 to {LONGEST_NAME} characters")
         checked_timeout("WaitFor", self.timeout)
 
 
@@ -151,7 +152,7 @@ class Spawn:
     `deadline`: seconds after which the child is cancelled.
     """
 
-    agent: str
+    agent: Any  # an Agent, or its name; kept as the name
     input: Any = None
     release: str | None = field(default=None, kw_only=True)
     labels: Mapping[str, str] | None = field(default=None, kw_only=True)

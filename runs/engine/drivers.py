@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol
 
 from journal.encoding import canonical, decode, encode
-from journal.entries import Entry
+from journal.entries import Entry, Kind
 from runs.agents import Agent, FunctionModel
 from runs.mistakes import line_of, raised
 from runs.moves import Decided, Fail, Finish, Won, as_decided, as_record, from_record
@@ -62,6 +63,26 @@ def compare(made: Decision, slots: Mapping[int, Slot], attempted: Decided) -> No
         raise Diverged(slots[made.steps[0]].seq, shown(recorded, made.join), shown(given, attempted.join))
 
 
+def end_of(entries: Sequence[Entry]) -> Entry | None:
+    """The DONE that the agent's own code decided, if the run has one."""
+    last = entries[-1] if entries else None
+    return last if last is not None and last.kind == Kind.DONE and "cancelled" not in last.body else None
+
+
+def seen_by(done: Entry, times: Sequence[datetime]) -> int:
+    """The last entry that was committed when the end was decided: what goes in one append has one time."""
+    return next((seq for seq in range(done.seq - 1, 0, -1) if times[seq - 1] < done.recorded_at), 1)
+
+
+def compare_end(done: Entry, attempted: Decided) -> None:
+    """Raises Diverged if the run would end otherwise now, or not at all."""
+    body = done.body
+    recorded = {"finish": body["result"]} if "result" in body else {"fail": body["error"]["reason"]}
+    given = [as_record(move) for move in attempted.moves]
+    if len(given) != 1 or not alike(recorded, given[0]):
+        raise Diverged(done.seq, [recorded], given)
+
+
 def shown(records: list[dict[str, Any]], join: str) -> list[dict[str, Any]]:
     return [{"first": records}] if join == "first" else records
 
@@ -86,10 +107,14 @@ class DecideDriver:
             return
         prefix = RunState(state.run_id)
         made = {decision.seq: decision for decision in state.decisions if decision.steps}
+        done = end_of(entries)
         for entry in entries:
             if (decision := made.get(entry.seq)) is not None:
                 prefix.committed_seq = decision.seen
                 compare(decision, state.slots, self._again(prefix))
+            elif entry is done:
+                prefix.committed_seq = seen_by(done, prefix.times)
+                compare_end(done, self._again(prefix))
             prefix.apply(entry)
 
     def _again(self, prefix: RunState) -> Decided:
@@ -143,7 +168,12 @@ class FlowDriver:
             self._advance(state, slots)
 
     def check(self, state: RunState, entries: Sequence[Entry]) -> None:
-        self.decide(state)
+        done = end_of(entries)
+        if done is not None:
+            state.committed_seq = seen_by(done, state.times)
+        decided = self.decide(state)
+        if done is not None:
+            compare_end(done, decided)
 
     def _slots_of_standing(self, state: RunState) -> list[Slot] | None:
         """The recorded steps of the yield that the generator stands at, compared with it; None: not recorded."""

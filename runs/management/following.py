@@ -13,8 +13,9 @@ from django.utils import timezone
 from journal.entries import Entry, Kind
 from runs.management.arguments import STYLES, iso, span
 from runs.models import Run, Status
-from runs.pages.run_page import RELEASED_BY, Reading, holders_in, lease_of
+from runs.pages.run_page import Reading, holders_in, lease_of, released_by
 from runs.pages.timeline import FOLD_SECONDS, Gap, Group, Row, timeline
+from runs.queries import state_of
 from runs.rest.answers import waits_of
 from runs.rest.schemas import Wait
 from runs.short_ids import short_id
@@ -128,6 +129,8 @@ def pending_lines(run: Run) -> Iterator[tuple[Cell, ...]]:
     """What is not settled, each with what releases it; then why the run stands."""
     for wait in waits_of(run):
         state = "waits" if wait.kind != "call" else wait.state.replace("_", " ")
+        if run.status == Status.RUNNING and wait.state == "in_doubt":  # its worker is on it
+            state = "under way"
         due = f", until {wait.due:%Y-%m-%d %H:%M:%S} UTC" if wait.due else ""
         since = span((timezone.now() - wait.since).total_seconds())
         yield (
@@ -139,7 +142,7 @@ def pending_lines(run: Run) -> Iterator[tuple[Cell, ...]]:
             yield "     ", Styled(hint, "cyan")
     if run.reason:
         yield Styled(str(run.status), STYLES.get(Status(run.status), "")), run.reason
-    if released := RELEASED_BY.get(Status(run.status)):
+    if released := released_by(run, state_of(run.id), {}):
         yield (Styled(released, "dim"),)
 
 

@@ -1,12 +1,13 @@
 """Golden journals: written once, compared from then on, and decided again by newer code."""
 
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from runs import testing
-from runs.sdk import Agent, Call, Finish, RunView
+from runs.sdk import Agent, Call, Finish, RunView, flow
 from tests.testing.agents import FAKES, desk, look_up, scripted
 
 
@@ -34,3 +35,24 @@ def test_a_stored_journal_is_decided_again_by_other_code(tmp_path: Path) -> None
     assert said is not None and "entry 3" in said and "another" in said
     with pytest.raises(ValueError, match="a journal of 'scripted'"):
         testing.replay(desk, path)
+
+
+@pytest.mark.parametrize("driver", ["flow", "decide"])
+def test_a_changed_end_is_a_divergence_too(driver: str, tmp_path: Path) -> None:
+    def ends_with(value: int) -> Agent:
+        def answers(run: RunView) -> Generator[Any, Any, Any]:
+            yield Call(look_up, order_id="o-1")
+            return [value, run.now.isoformat()]
+
+        def decides(state: RunView) -> Any:
+            return Finish([value, state.now.isoformat()]) if state.last else Call(look_up, order_id="o-1")
+
+        if driver == "flow":
+            return flow(name="ends", version="1", tools=[look_up])(answers)
+        return Agent("ends", "1", tools=[look_up], decide=decides)
+
+    path = tmp_path / "ends.jsonl"
+    testing.golden(testing.run(ends_with(1), tools={look_up: FAKES["look_up"]}), path)
+    assert testing.replay(ends_with(1), path) is None
+    told = testing.replay(ends_with(2), path)
+    assert told is not None and "[{'finish': [1, " in told and "[{'finish': [2, " in told

@@ -32,12 +32,13 @@ from runs.commands import (
     signal_run,
 )
 from runs.engine.worker import Worker
-from runs.models import Permit, Run
+from runs.gates import lift_gate, place_gate
+from runs.models import Gate, Permit, Run
 from runs.queries import state_of
 from tests.machine.agents import DRIVERS
 from tests.machine.judge import judge, judge_end
 from tests.machine.programs import programs
-from tests.machine.world import TROUBLES, WORLD
+from tests.machine.world import TOOLS, TROUBLES, WORLD
 from tests.rig.crew import CrashHere, Crew, start
 from tests.rig.robot import Robot, tree_of, tried
 
@@ -102,9 +103,9 @@ class Machine(RuleBasedStateMachine):
         self.roots.append(start(driver, program))
 
     @precondition(lambda self: len(self.roots) < MOST_RUNS)
-    @rule(program=programs(2), driver=st.sampled_from(DRIVERS))
-    def begin(self, program: list[Any], driver: str) -> None:
-        self.roots.append(start(driver, program))
+    @rule(program=programs(2), driver=st.sampled_from(DRIVERS), deadline=st.sampled_from([None, None, 0.3]))
+    def begin(self, program: list[Any], driver: str, deadline: float | None) -> None:
+        self.roots.append(start(driver, program, deadline=deadline))
 
     @rule(which=any_of, who=either, slices=some_slices)
     def advance(self, which: int, who: int, slices: int) -> None:
@@ -173,6 +174,13 @@ class Machine(RuleBasedStateMachine):
         self.crew.lose(worker)
         self.workers[self.workers.index(worker)] = self.crew.hire()
 
+    @rule(tool=st.sampled_from(sorted(TOOLS)))
+    def gate(self, tool: str) -> None:
+        """A person stops a tool, or lets it go on."""
+        given = {"scope": f"tool:{tool}", "reason": "look first", "actor": "olga"}
+        if not tried(place_gate, **given):
+            lift_gate(**given)
+
     @rule()
     def sweeps(self) -> None:
         self.sweep.once()
@@ -222,7 +230,7 @@ class Machine(RuleBasedStateMachine):
             elif slot.in_doubt:
                 so = "happened" if WORLD.acts[slot.key] else "never_happened"
                 told = at | {"evidence": "looked", "attempt": len(slot.attempts)}
-                acts += [partial(reconcile_intent, **told, verdict=verdict) for verdict in (so, "probe")]
+                acts += [partial(reconcile_intent, **told, verdict=verdict) for verdict in (so, "probe", "abort")]
         return acts
 
     # -- what is true -----------------------------------------------------------------------------------------------
@@ -249,6 +257,8 @@ class Machine(RuleBasedStateMachine):
 
     def end_all(self) -> None:
         """A person who serves all of them; then they come to their end by themselves, and no permit is left."""
+        for gate in Gate.objects.filter(lifted_at=None):
+            lift_gate(gate_id=gate.pk, reason="looked", actor="olga")
         for at in self.deaths:
             try:
                 with happening(at, self.die):

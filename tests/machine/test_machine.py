@@ -13,7 +13,7 @@ from tests.machine.machine import Machine
 from tests.machine.world import WORLD
 from tests.rig.crew import Crew
 
-EXAMPLES = int(os.environ.get("HOLDFAST_MACHINE_EXAMPLES", "25"))
+EXAMPLES = int(os.environ.get("HOLDFAST_MACHINE_EXAMPLES", "30"))
 STEPS = int(os.environ.get("HOLDFAST_MACHINE_STEPS", "25"))
 # What a walk has to have met, to be worth something.
 MET = (

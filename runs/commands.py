@@ -271,7 +271,7 @@ def answer_fault(slot: Slot, value: Any) -> str | None:
     if options is not None and value not in options:
         return f"It is one of {', '.join(json.dumps(option, default=str) for option in options)}."
     try:
-        jsonschema_rs.validate(slot.body["schema"], value)
+        jsonschema_rs.validate(slot.body["schema"], value, validate_formats=True)
     except jsonschema_rs.ValidationError as error:
         path = "".join(f".{part}" for part in error.instance_path)
         return f"answer{path}: {error.message}."

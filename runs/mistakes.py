@@ -74,7 +74,7 @@ def raised(error: BaseException) -> str:
 
 
 def _is_own(file: str) -> bool:
-    ours = Path(file).parent in (RUNTIME, RUNTIME / "sdk") or "site-packages" in file
+    ours = Path(file).is_relative_to(RUNTIME) or "site-packages" in file
     return not ours and not file.startswith("<")
 
 

@@ -104,6 +104,7 @@ class Ask:
 
     question: str
     schema: dict[str, Any]
+    type: Any  # None if it was given as a schema
     options: Sequence[Any] | None
     timeout: float | None
     plan: Sequence[Any] | None
@@ -127,12 +128,18 @@ class Ask:
         for name, value in (
             ("question", question),
             ("schema", schema_of(type)),
+            ("type", None if isinstance(type, dict) else type),
             ("options", None if options is None else list(options)),
             ("timeout", timeout),
             ("plan", plan),
             ("thought", thought),
         ):
             object.__setattr__(self, name, value)
+
+
+    def typed(self, answer: Any) -> Any:
+        """The answer, which came as JSON, as a value of the type. Raises ValueError if it is none."""
+        return answer if self.type is None else TypeAdapter(self.type).validate_python(answer)
 
 
 def schema_of(type: Any) -> dict[str, Any]:

@@ -52,6 +52,11 @@ class RunView:
         return self._of("child")
 
     @property
+    def waits(self) -> list[Slot]:
+        """Sleeps and waits for signals: `outcome` is succeeded, expired or cancelled, `result` a signal's payload."""
+        return [slot for slot in self._state.slots.values() if slot.kind in ("sleep", "signal")]
+
+    @property
     def signals(self) -> list[Signal]:
         """Every signal that came, in order: `name`, `payload`, `id`."""
         return self._state.signals

@@ -5,6 +5,7 @@ from __future__ import annotations
 import keyword
 import re
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from string import Template
 
@@ -31,6 +32,8 @@ def write_agent(name: str, folder: Path) -> Written:
     if keyword.iskeyword(module):
         raise CannotWrite(f"{name!r} is a word of Python: choose another name")
     path = folder / f"{module}.py"
+    if not path.exists() and find_spec(module) is not None:
+        raise CannotWrite(f"{module} is the name of a module that is there already: choose another name")
     text = Template(TEMPLATE.read_text()).substitute(
         name=name, file=path.name, module=module, function=module, capitals=module.upper()
     )

@@ -12,8 +12,8 @@ from journal.encoding import canonical, decode, encode
 from journal.entries import Entry, Kind
 from runs.agents import Agent, FunctionModel
 from runs.mistakes import line_of, raised
-from runs.moves import Decided, Fail, Finish, Won, as_decided, as_record, from_record
-from runs.outcomes import CallFailed
+from runs.moves import Ask, Decided, Fail, Finish, Move, Won, as_decided, as_record, from_record
+from runs.outcomes import CallFailed, describe
 from runs.run_view import RunView
 from runs.slots import Decision, Slot
 from runs.state import RunState
@@ -191,6 +191,8 @@ class FlowDriver:
         self.count += 1
         try:
             yielded = self._send(settled)
+            while isinstance(yielded, (list, tuple)) and not yielded:  # nothing to wait for, as of no children at all
+                yielded = self.flow.send([])
             self.single = not isinstance(yielded, (list, tuple))
             self.standing = self._decided(yielded)
         except StopIteration as end:
@@ -217,7 +219,10 @@ class FlowDriver:
         failed = next((slot for slot in settled if slot.outcome != "succeeded"), None)
         if failed is not None:
             return self.flow.throw(failure_of(failed))
-        results = [slot.result for slot in settled]
+        try:
+            results = [value_of(move, slot) for move, slot in zip(self.standing.moves, settled, strict=True)]
+        except CallFailed as wrong:
+            return self.flow.throw(wrong)
         return self.flow.send(results[0] if self.single else results)
 
     def _send_first(self, settled: list[Slot]) -> Any:
@@ -226,7 +231,23 @@ class FlowDriver:
         won = next((slot for slot in by_time if slot.outcome == "succeeded"), None)
         if won is None:
             return self.flow.throw(failure_of(by_time[-1]))
-        return self.flow.send(Won(settled.index(won), won.result))
+        assert self.standing is not None
+        which = settled.index(won)
+        try:
+            value = value_of(self.standing.moves[which], won)
+        except CallFailed as wrong:
+            return self.flow.throw(wrong)
+        return self.flow.send(Won(which, value))
+
+
+def value_of(move: Move, slot: Slot) -> Any:
+    """What the flow gets: an answer as a value of the type that was asked for. Raises CallFailed if it is none."""
+    if not isinstance(move, Ask):
+        return slot.result
+    try:
+        return move.typed(slot.result)
+    except ValueError as error:
+        raise CallFailed("ask", "failed", f"the answer is not of its type: {describe(error)}", slot.step) from error
 
 
 def failure_of(slot: Slot) -> CallFailed:

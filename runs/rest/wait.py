@@ -11,16 +11,9 @@ from django.utils import timezone
 
 from runs.models import ENDED, Run, Status
 
-PARKED = frozenset(
-    {
-        Status.AWAITING_APPROVAL,
-        Status.NEEDS_RECONCILIATION,
-        Status.WAITING_FOR_VERSION,
-        Status.HELD,
-        Status.QUARANTINED,
-    }
-)
+PARKED = frozenset({Status.AWAITING_APPROVAL, Status.NEEDS_RECONCILIATION, Status.HELD, Status.QUARANTINED})
 PATIENCE = 60.0  # seconds; a timer further away than this counts as parked
+UNSERVED = timedelta(seconds=10)  # without a worker that serves it, a run counts as parked: one may be starting now
 FIRST_LOOK, SLOWEST_LOOK = 0.02, 0.25
 
 
@@ -43,6 +36,8 @@ def at_rest(run: Run, patience: float = PATIENCE) -> bool:
     """Whether nothing will happen to it within `patience` seconds unless somebody acts."""
     if run.status in ENDED or run.status in PARKED:
         return True
+    if run.status == Status.WAITING_FOR_VERSION:
+        return timezone.now() - run.since > UNSERVED
     if run.status != Status.WAITING:
         return False
     return run.wake_at is None or run.wake_at - timezone.now() > timedelta(seconds=patience)

@@ -11,7 +11,18 @@ from runs.sdk.models import FunctionModel
 from tests.rig import tools, wire
 from tests.rig.script import scripted
 from tests.rig.values import VALUES
-from tests.rig.waits import asks, decides_children, endless, fails, first_child, parent, race, signals
+from tests.rig.waits import (
+    asks,
+    asks_typed,
+    decides_children,
+    decides_waits,
+    endless,
+    fails,
+    first_child,
+    parent,
+    race,
+    signals,
+)
 
 Moves = Generator[Any, Any, Any]
 
@@ -116,7 +127,18 @@ def plays_the_model(state: RunView) -> tuple[Any, dict[str, Any]]:
 
 model = Agent(name="model", version="1", tools=tuple(tools.BY_EFFECT.values()), decide=FunctionModel(plays_the_model))
 
-waiting = (asks, decides_children, endless, fails, first_child, parent, race, signals)  # of tests.rig.waits
+waiting = (
+    asks,
+    asks_typed,
+    decides_children,
+    decides_waits,
+    endless,
+    fails,
+    first_child,
+    parent,
+    race,
+    signals,
+)  # of tests.rig.waits
 
 by_name = tools.BY_EFFECT | {"gated": tools.GATED["keyed-probe"], "limited": tools.limited}
 script, script_decide, script_model = scripted(by_name, count=lambda run_id: wire.count(f"model {run_id}"))

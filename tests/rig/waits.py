@@ -1,6 +1,8 @@
 """Agents that wait: for signals, answers, time and children. Imported by tests.rig.agents."""
 
 from collections.abc import Generator
+from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from runs.sdk import Agent, Ask, Call, CallFailed, Fail, Finish, First, RunView, Sleep, Spawn, WaitFor, flow
@@ -31,6 +33,15 @@ def asks(run: RunView) -> Moves:
         return f"{failed.tool} {failed.outcome}"
     yield Call(tools.charge, amount_cents=amount)
     return amount
+
+
+@flow(name="asks-typed", version="1")
+def asks_typed(run: RunView) -> Moves:
+    """The types of what comes back: a date, an amount, a choice of the first that is answered."""
+    when = yield Ask("When?", datetime)
+    amount = yield Ask("How much?", Decimal)
+    nothing = yield []
+    return [type(when).__name__, type(amount).__name__, nothing]
 
 
 @flow(name="race", version="1", tools=[tools.charge])
@@ -75,6 +86,14 @@ def endless(run: RunView) -> Moves:
     except CallFailed:
         return 0
     return below + 1
+
+
+def waits_once(state: RunView) -> Any:
+    """A wait, then what came of it."""
+    return Finish([wait.outcome for wait in state.waits]) if state.waits else WaitFor("go", timeout=0)
+
+
+decides_waits = Agent(name="decides-waits", version="1", decide=waits_once)
 
 
 def spawns_twice(state: RunView) -> Any:

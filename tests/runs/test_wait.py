@@ -132,3 +132,31 @@ def test_a_wait_is_withdrawn_when_its_run_is_cancelled(crew: Crew) -> None:
         cancel_run(run_id=run_id, reason="enough", actor="olga")
         assert crew.drive(run_id).status == "cancelled"
         assert state(run_id).slots[1].outcome == "cancelled"
+
+
+def test_an_answer_comes_back_as_a_value_of_its_type(crew: Crew) -> None:
+    run_id = start("asks-typed")
+    crew.drive(run_id)
+    with pytest.raises(AnswerInvalid, match="date-time"):
+        answer_ask(run_id=run_id, seq=state(run_id).slots[1].seq, value="not a date", actor="olga")
+    answer_ask(run_id=run_id, seq=state(run_id).slots[1].seq, value="2026-11-29T12:00:00Z", actor="olga")
+    crew.drive(run_id)
+    answer_ask(run_id=run_id, seq=state(run_id).slots[2].seq, value="12.50", actor="olga")
+    assert crew.drive(run_id).status == "done"
+    assert entries_of(run_id)[-1].body["result"] == ["datetime", "Decimal", []]
+
+
+def test_an_answer_that_the_schema_lets_pass_but_not_the_type_fails_the_question(crew: Crew) -> None:
+    run_id = start("asks-typed")
+    crew.drive(run_id)
+    answer_ask(run_id=run_id, seq=state(run_id).slots[1].seq, value="2026-11-29T12:00:00Z", actor="olga")
+    crew.drive(run_id)
+    answer_ask(run_id=run_id, seq=state(run_id).slots[2].seq, value="abc", actor="olga")
+    failed = crew.drive(run_id)
+    assert failed.status == "failed" and "ask failed: the answer is not of its type" in failed.reason
+
+
+def test_a_decider_sees_what_came_of_its_waits(crew: Crew) -> None:
+    run_id = start("decides-waits")
+    assert crew.drive(run_id).status == "done"
+    assert entries_of(run_id)[-1].body["result"] == ["expired"]

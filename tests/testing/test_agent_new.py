@@ -48,7 +48,7 @@ def test_a_file_that_is_there_is_left_alone(tmp_path: Path) -> None:
     assert path.read_text() == "mine"
 
 
-@pytest.mark.parametrize("name", ["Order", "order desk", "order_desk", "class", "1st", ""])
+@pytest.mark.parametrize("name", ["Order", "order desk", "order_desk", "class", "json", "runs", "1st", ""])
 def test_a_name_that_cannot_be_one_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(CommandError):
         new(name, "--dir", str(tmp_path))

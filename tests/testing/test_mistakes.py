@@ -34,7 +34,6 @@ def other() -> Moves:
         (lambda: {"id": 1}, "not dict: a flow gives its result with `return`"),
         (lambda: None, "not None: return a move on every path"),
         (lambda: [Call(charge, cents=1), 7], "not int"),
-        (list, "an agent decided nothing"),
     ],
 )
 def test_what_is_no_move_says_what_was_meant(given: Callable[[], Any], fix: str) -> None:
@@ -45,6 +44,16 @@ def test_what_is_no_move_says_what_was_meant(given: Callable[[], Any], fix: str)
     run = testing.run(odd)
     run.assert_status("failed")
     assert fix in run.reason and re.search(HERE + r"\d+\)$", run.reason), run.reason
+
+
+def test_a_flow_that_yields_no_moves_at_all_goes_on_at_once() -> None:
+    @flow(name="none", version="1")
+    def none(run: RunView) -> Moves:
+        return (yield [Spawn("other", item) for item in run.input])
+
+    run = testing.run(none, [])
+    run.assert_status("done")
+    assert (run.result, run.story) == ([], ["START", "DONE"])
 
 
 def test_a_decide_that_forgets_to_return_is_told() -> None:

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 from uuid import UUID
 
@@ -20,7 +21,7 @@ from django.utils import timezone
 
 from journal.append import append_person, lock_head, raise_epoch
 from journal.encoding import canonical, problems
-from journal.entries import Draft, Kind
+from journal.entries import Answer, Draft, Kind
 from journal.feed import CHANNEL
 from journal.read import read_entries
 from runs import stateless
@@ -49,7 +50,7 @@ from runs.errors import (
 from runs.models import ENDED, Run, Status
 from runs.moves import LONGEST_NAME, some
 from runs.slots import Slot
-from runs.starting import start_run
+from runs.starting import is_writable, start_run
 from runs.state import RunState, fold
 from runs.trees import cancel_descendants, tell_parent
 
@@ -72,12 +73,16 @@ __all__ = [
 LONGEST_REASON = 10_000
 
 
-@dataclass(slots=True)
+@dataclass
 class Held:
-    """A run under its head's lock, with its state folded."""
+    """A run under its head's lock."""
 
     run: Run
-    state: RunState
+
+    @cached_property
+    def state(self) -> RunState:
+        """Folded when somebody asks."""
+        return fold(self.run.id, read_entries(connection, self.run.id))
 
     @property
     def driven(self) -> bool:
@@ -94,8 +99,8 @@ class Held:
                 return slot
         raise IntentNotFound(f"(seq {seq})")
 
-    def append(self, entries: Sequence[Draft], actor: str, request_id: str | None = None) -> None:
-        append_person(self.run.id, entries, request_id=request_id, actor=actor)
+    def append(self, entries: Sequence[Draft], actor: str, request_id: str | None = None) -> Answer:
+        return append_person(self.run.id, entries, request_id=request_id, actor=actor)
 
 
 @contextmanager
@@ -108,7 +113,7 @@ def locked_run(run_id: UUID, *, even_ended: bool = False) -> Iterator[Held]:
         run = (
             Run.objects.select_for_update(of=("self",), no_key=True).select_related("release", "session").get(id=run_id)
         )
-        held = Held(run, fold(run_id, read_entries(connection, run_id)))
+        held = Held(run)
         if not even_ended:
             held.refuse_if_ended()
         yield held
@@ -154,13 +159,13 @@ def cancel_run(*, run_id: UUID, reason: str, actor: str) -> Run:
         transaction.on_commit(functools.partial(tell, run_id))
         return fresh(run_id)
     with locked_run(run_id) as held:
-        held.append([control("cancel", said)], actor)
+        written = held.append([control("cancel", said)], actor)
         wake(held, f"cancelled by {actor}")
-        cancel_below(held, held.state.seq + 1, said, actor)
+        cancel_below(held, written.first_seq, said, actor)
     return fresh(run_id)
 
 
-def cancel_below(held: Held, seq: int, reason: str, actor: str) -> None:
+def cancel_below(held: Held, seq: int | None, reason: str, actor: str) -> None:
     """What the entry `seq` of this run means for the runs below it."""
     for below, release_id in cancel_descendants(held.run.id, reason, actor, {"run": str(held.run.id), "seq": seq}):
         transaction.on_commit(functools.partial(dispatch, below, release_id))
@@ -229,21 +234,30 @@ def signal_run(*, run_id: UUID, name: str, payload: Any = None, signal_id: str |
     """
     if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME:
         raise BadInput(f"The name of a signal has 1 to {LONGEST_NAME} characters.")
+    if not is_writable(name) or not is_writable(signal_id or ""):
+        raise BadInput("The name and the id of a signal are whole Unicode text, without NUL.")
     if lost := problems({"payload": payload}, "signal"):
         raise BadInput(f"{lost[0]} is of a type that the journal cannot keep.")
-    body = {"name": name, "payload": payload} | some(id=signal_id)
+    entry = Draft(Kind.SIGNAL, {"name": name, "payload": payload} | some(id=signal_id))
+    request_id = f"signal {name} {signal_id}" if signal_id is not None else None
     with locked_run(run_id, even_ended=True) as held:
-        if signal_id is not None and (same := held.state.signal_of(name, signal_id)) is not None:
-            if canonical(same.payload) != canonical(payload):
-                raise SignalIdTaken(signal_id, same.at)
+        if held.run.status in ENDED:
+            if signal_id is None or not came_before(held, name, signal_id, payload):
+                held.refuse_if_ended()
             return held.run
-        held.refuse_if_ended()
-        waited = set(held.state.open)
-        held.append([Draft(Kind.SIGNAL, body)], actor)
-        held.state = fold(run_id, read_entries(connection, run_id))
-        if waited - set(held.state.open):  # a wait has taken it
+        if held.append([entry], actor, request_id).verdict == "already":
+            came_before(held, name, str(signal_id), payload)
+        elif name in held.run.awaits_signals:
             wake(held, f"signal {name}")
     return fresh(run_id)
+
+
+def came_before(held: Held, name: str, signal_id: str, payload: Any) -> bool:
+    """Whether this signal is in the journal. Raises SignalIdTaken if it is with another payload."""
+    same = held.state.signal_of(name, signal_id)
+    if same is not None and canonical(same.payload) != canonical(payload):
+        raise SignalIdTaken(signal_id, same.at)
+    return same is not None
 
 
 def answer_ask(*, run_id: UUID, seq: int, value: Any, actor: str) -> Run:
@@ -317,13 +331,13 @@ def end_by_person(held: Held, entries: Sequence[Draft], actor: str, request_id: 
 
     The runs below it are cancelled.
     """
-    held.append(entries, actor, request_id)
+    last = held.append(entries, actor, request_id).last_seq
     epoch = raise_epoch(held.run.id)
     Run.objects.filter(id=held.run.id).update(
         status=Status.CANCELLED, reason="", since=Now(), ended_at=timezone.now(), wake_at=None, session=None,
-        epoch=epoch, as_of_seq=held.state.seq + len(entries),
+        epoch=epoch, as_of_seq=last,
     )  # fmt: skip
-    cancel_below(held, held.state.seq + len(entries), str(entries[-1].body.get("cancelled", "")), actor)
+    cancel_below(held, last, str(entries[-1].body.get("cancelled", "")), actor)
     if held.run.parent_id is not None:
         transaction.on_commit(functools.partial(join_parent, held.run.id))
 

@@ -105,6 +105,7 @@ class Run(models.Model):
     parent_step = models.IntegerField(null=True, help_text="The parent's step that spawned it.")
     parent_told = models.BooleanField(db_default=False, help_text="Whether its end has made the parent due.")
     awaits = ArrayField(models.UUIDField(), db_default=[], help_text="Children that it waited for at its last park.")
+    awaits_signals = models.JSONField(db_default=[], help_text="Names of signals that it waited for at its last park.")
     awaits_any = models.BooleanField(db_default=False, help_text="Whether one of them is enough.")
     priority = models.SmallIntegerField(db_default=0, help_text="0 to 9; a higher one is claimed sooner.")
     deadline_at = models.DateTimeField(null=True, help_text="When it is cancelled if it has not ended.")

@@ -92,6 +92,8 @@ class WaitFor:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not 0 < len(self.name) <= LONGEST_NAME:
             raise ValueError(f"WaitFor takes the name of a signal, 1 to {LONGEST_NAME} characters")
+        if "\0" in self.name or not self.name.isprintable():
+            raise ValueError("WaitFor takes the name of a signal: printable text")
         checked_timeout("WaitFor", self.timeout)
 
 
@@ -135,7 +137,6 @@ class Ask:
             ("thought", thought),
         ):
             object.__setattr__(self, name, value)
-
 
     def typed(self, answer: Any) -> Any:
         """The answer, which came as JSON, as a value of the type. Raises ValueError if it is none."""

@@ -168,7 +168,7 @@ def write_start(new: NewRun) -> Run | None:
         labels=new.labels, request_key=new.request_key, request_digest=new.request_digest, epoch=0, as_of_seq=1,
         crashes=0, crash_seq=0, dispatches=0, priority=new.priority, business_id=new.business_id,
         deadline_at=datetime.fromtimestamp(new.deadline, UTC) if new.deadline else None,
-        reason="waits for a worker", parent_told=False, awaits=[], awaits_any=False,
+        reason="waits for a worker", parent_told=False, awaits=[], awaits_any=False, awaits_signals=[],
     )  # fmt: skip
 
 

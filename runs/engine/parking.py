@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -43,7 +44,7 @@ def park_for(acts: Mapping[int, Act], state: RunState, now: float) -> Park:
     waits = sorted((act for act in acts.values() if isinstance(act, WaitUntil)), key=lambda act: act.at or inf)
     wake = waits[0].at or 0.0 if waits else 0.0
     first = any(state.slots[step].decided.join == "first" for step in acts)  # type: ignore[union-attr]
-    kept = Park("waiting", "", wake, open_intents(state), tuple(open_children(state)), first)
+    kept = Park("waiting", "", wake, open_intents(state), tuple(open_children(state)), first, open_signals(state))
     if people:
         said = dict.fromkeys(act.why for act in people)
         return replace(kept, status=people[0].status, reason="; ".join(said))
@@ -52,6 +53,10 @@ def park_for(acts: Mapping[int, Act], state: RunState, now: float) -> Park:
 
 def open_children(state: RunState) -> list[UUID]:
     return [slot.child for slot in state.open.values() if slot.kind == "child" and slot.child]
+
+
+def open_signals(state: RunState) -> str:
+    return json.dumps(sorted({slot.signal for slot in state.open.values() if slot.kind == "signal"}))
 
 
 def reason_of(waits: Sequence[WaitUntil], now: float) -> str:

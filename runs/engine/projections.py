@@ -18,8 +18,8 @@ from runs.trees import Newborn
 
 @dataclass(frozen=True, slots=True)
 class Park:
-    """How a run is let go: status, why it does not move, when it wakes (POSIX seconds, 0: never by itself), and the
-    children that it waits for, all of them or any."""
+    """How a run is let go: status, why it does not move, when it wakes (POSIX seconds, 0: never by itself); the
+    children that it waits for, all or any; as JSON, its open intents and the names of signals that it waits for."""
 
     status: str
     reason: str = ""
@@ -27,6 +27,7 @@ class Park:
     intents: str = "[]"
     awaits: tuple[UUID, ...] = ()
     awaits_any: bool = False
+    signals: str = "[]"
 
     def as_columns(self) -> Mapping[str, Any]:
         return {
@@ -36,6 +37,7 @@ class Park:
             "intents": self.intents,
             "awaits": "{" + ",".join(map(str, self.awaits)) + "}",
             "any": self.awaits_any,
+            "signals": self.signals,
         }
 
 
@@ -62,11 +64,12 @@ UPDATE runs_run r SET session_id = NULL, status = a.status, reason = a.reason, s
        intents = a.intents::jsonb, as_of_seq = h.append_last_seq,
        wake_at = CASE WHEN a.awaits <> '{}' AND runs_joined_v1(a.awaits::uuid[], a.any) THEN clock_timestamp()
                       WHEN a.wake > 0 THEN to_timestamp(a.wake) END,
-       awaits = a.awaits::uuid[], awaits_any = a.any,
+       awaits = a.awaits::uuid[], awaits_any = a.any, awaits_signals = a.signals::jsonb,
        ended_at = CASE WHEN a.status IN ('done', 'failed', 'cancelled') THEN h.append_at END
   FROM unnest(%(runs)b::uuid[], %(epochs)b::bigint[], %(numbers)b::bigint[], %(seens)b::bigint[], %(status)b::text[],
-              %(reason)b::text[], %(wake)b::float8[], %(intents)b::text[], %(awaits)b::text[], %(any)b::bool[])
-       AS a (run, epoch, number, seen, status, reason, wake, intents, awaits, "any")
+              %(reason)b::text[], %(wake)b::float8[], %(intents)b::text[], %(awaits)b::text[], %(any)b::bool[],
+              %(signals)b::text[])
+       AS a (run, epoch, number, seen, status, reason, wake, intents, awaits, "any", signals)
   JOIN journal_head h ON h.run_id = a.run AND h.epoch = a.epoch AND h.last_append_no = a.number AND NOT h.append_refused
    AND (h.last_steering_seq <= a.seen OR h.last_steering_seq >= h.append_first_seq)
  WHERE r.id = a.run AND r.as_of_seq < h.append_last_seq
@@ -116,13 +119,13 @@ def columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     return {name: [row[name] for row in rows] for name in rows[0]}
 
 
-LET_GO = "SELECT runs_let_go_v2(%s, %s, %s, %s, %s, %s, %s::jsonb, %s::uuid[], %s)"
+LET_GO = "SELECT runs_let_go_v2(%s, %s, %s, %s, %s, %s, %s::jsonb, %s::uuid[], %s, %s::jsonb)"
 
 
 def let_go(conn: Connection[Any], run_id: UUID, epoch: int, seen: int, park: Park) -> bool:
     """Let a run go without an append. False: it is not ours any more, or a steering entry came that was not read."""
     given = (run_id, epoch, seen, park.status, plain_text(park.reason), park.wake, park.intents,
-             list(park.awaits), park.awaits_any)  # fmt: skip
+             list(park.awaits), park.awaits_any, park.signals)  # fmt: skip
     row = conn.execute(LET_GO, given).fetchone()
     return bool(row and row[0])
 

@@ -15,6 +15,11 @@ class Migration(migrations.Migration):
         migrations.AddField(
             "run", "awaits_any", models.BooleanField(db_default=False, help_text="Whether one of them is enough.")
         ),
+        migrations.AddField(
+            "run",
+            "awaits_signals",
+            models.JSONField(db_default=[], help_text="Names of signals that it waited for at its last park."),
+        ),
         migrations.RunSQL((_SQL / "trees_v1.sql").read_text(), ";".join(f"DROP FUNCTION {name}" for name in TREES)),
         # Workers and web processes of the version before go on with v1 while a deploy rolls.
         migrations.RunSQL((_SQL / "let_go_v2.sql").read_text(), "DROP FUNCTION runs_let_go_v2"),

@@ -28,7 +28,7 @@ def _written_out(given: object) -> object:
 Time = Annotated[AwareDatetime, BeforeValidator(_written_out)]
 StepKind = Literal["call", "sleep", "signal", "ask", "child"]
 # Names and filters become text columns, which hold no U+0000; reasons, notes and inputs go to the journal, which does.
-Name = Annotated[str, AfterValidator(_storable), Field(min_length=1, max_length=200)]
+Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_storable)]
 Reason = Annotated[str, Field(max_length=10_000)]
 
 

@@ -2,7 +2,7 @@
 -- entry came that the worker has not read: then there is something to do.
 CREATE FUNCTION runs_let_go_v2(
     the_run uuid, the_epoch bigint, seen bigint, new_status text, why text, wake double precision, waiting jsonb,
-    children uuid[], any_child boolean
+    children uuid[], any_child boolean, signals jsonb
 ) RETURNS boolean LANGUAGE plpgsql AS $fn$
 DECLARE
     head journal_head;
@@ -15,7 +15,7 @@ BEGIN
            wake_at = CASE WHEN children <> '{}' AND runs_joined_v1(children, any_child) THEN clock_timestamp()
                           WHEN wake > 0 THEN to_timestamp(wake) END,
            intents = waiting, as_of_seq = head.last_seq,
-           awaits = children, awaits_any = any_child
+           awaits = children, awaits_any = any_child, awaits_signals = signals
      WHERE r.id = the_run AND r.ended_at IS NULL;
     RETURN true;
 END $fn$;

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
 from typing import Any, ClassVar
+from uuid import UUID
 
 import click
 from click.shell_completion import CompletionItem
@@ -44,6 +45,16 @@ class RunParam(click.ParamType[str]):
         rows = Run.objects.order_by("-id").only("id", "agent", "status")[:RECENT]
         names = [(short_id(row.id), f"{row.agent}, {row.status}") for row in rows]
         return [CompletionItem(name, help=about) for name, about in names if name.startswith(incomplete)]
+
+
+class JournalParam(RunParam):
+    """The id of a run. An imported journal has no run beside it, and is named by its whole UUID."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return value if isinstance(value, UUID) else UUID(value)
+        except ValueError:
+            return find_run(value).id
 
 
 class AgentParam(click.ParamType[str]):

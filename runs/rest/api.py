@@ -76,7 +76,7 @@ def start(request: HttpRequest, given: StartBody) -> Answer[RunDetail]:
     return Answer(201 if created else 200, answers.run_detail(run))
 
 
-@router.get("/runs", auth=may(VIEW), response={200: RunList, **problems()}, tags=["runs"])
+@router.get("/runs", auth=may(VIEW), response={200: RunList, **problems(404, 409)}, tags=["runs"])
 def runs(request: HttpRequest, filters: Query[RunFilters]) -> RunList:
     """Runs, the newest first."""
     refuse_unknown(request, RunFilters)
@@ -88,7 +88,7 @@ def runs(request: HttpRequest, filters: Query[RunFilters]) -> RunList:
         agent=filters.agent,
         release=filters.release,
         labels=dict(labels),
-        parent=filters.parent,
+        parent=find_run(filters.parent).id if filters.parent else None,
         started=(filters.started_after, filters.started_before),
         text=filters.q,
         after=str(filters.cursor) if filters.cursor else None,

@@ -82,7 +82,7 @@ class RunFilters(Given):
     agent: Name | None = None
     release: Name | None = None
     label: list[Annotated[Name, Field(pattern="^[^:]+:")]] = Field([], description="key:value; several must all match")
-    parent: UUID | None = Field(None, description="Children of this run.")
+    parent: Name | None = Field(None, description="Children of this run: its UUID or its r-… name.")
     started_after: Time | None = Field(None, description="At this time or later.")
     started_before: Time | None = None
     q: Name | None = Field(None, description="Id, short id, request key or business id; else the name of an agent.")

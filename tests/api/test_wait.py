@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from runs.models import Run
+from runs.short_ids import short_id
 from tests.api import agents
 from tests.api.conftest import Cast, Desk, problem
 
@@ -112,8 +114,10 @@ def test_a_parent_shows_its_children_and_they_show_it(cast: Cast, desk: Desk) ->
     ]
     assert [wait["child"] for wait in told["waits"]] == [child["id"] for child in told["children"]]
     assert shown(cast, told["children"][0]["id"])["parent"] == run_id
-    listed = cast("victor").get("/runs", parent=run_id).json()["items"]
-    assert {item["id"] for item in listed} == {child["id"] for child in told["children"]}
+    for parent in (run_id, short_id(UUID(run_id))):
+        listed = cast("victor").get("/runs", parent=parent).json()["items"]
+        assert {item["id"] for item in listed} == {child["id"] for child in told["children"]}
+    assert problem(cast("victor").get("/runs", parent="r-00000000"))["status"] == 404
     cast("olga").post(f"/runs/{run_id}/cancel", {"reason": "the whole order is off"})
     desk.work()
     assert {child["status"] for child in shown(cast, run_id)["children"]} == {"cancelled"}

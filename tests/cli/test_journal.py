@@ -9,6 +9,7 @@ import pytest
 from journal.erase import erase_entries
 from runs.generate import generate
 from runs.models import Run, Status
+from runs.short_ids import short_id
 from tests.cli.manage import AtTerminal, manage, refused
 
 
@@ -23,6 +24,15 @@ def test_verify(run: Run) -> None:
     assert json.loads(manage("journal", "verify", "--all", "--json").out) == {"journals": 20, "faults": []}
     erase_entries(run.id, None, actor="max", reason="asked for")
     assert manage("journal", "verify", run.id).code == 0
+
+
+def test_a_run_is_named_by_its_short_name_too(run: Run) -> None:
+    name = short_id(run.id)
+    assert manage("journal", "verify", name).last == "1 journals are what was written"
+    assert manage("journal", "export", name, name.upper()).out == 2 * manage("journal", "export", run.id).out
+    words = ("--actor", "max", "--reason", "asked for")
+    assert manage("journal", "erase", name, "--seq", 1, *words).last == "1 entries erased"
+    assert "There is no such run" in refused(manage("journal", "export", "r-00000000"))
 
 
 def test_verify_wants_one_run_or_all(run: Run) -> None:

@@ -9,21 +9,21 @@ from uuid import UUID
 import click
 
 from journal.erase import erase_entries
-from journal.errors import JournalError
 from journal.export import export_run
 from journal.importing import import_journals
 from journal.verify import all_runs, verify_run
-from terminal.command import FAILED, HELP, TerminalCommand, exit_codes
+from runs.management.arguments import JournalParam, RunsCommand
+from terminal.command import FAILED, HELP, exit_codes
 from terminal.screen import Advance, Screen
 
 
 @click.group(context_settings=HELP, epilog=exit_codes())
 def words() -> None:
-    """Verify, export, import or erase journals. Runs are named by their whole UUID."""
+    """Verify, export, import or erase journals."""
 
 
 @words.command(epilog=exit_codes(exit_1="a fault was found"))
-@click.argument("run", type=click.UUID, required=False)
+@click.argument("run", type=JournalParam(), required=False)
 @click.option("--all", "whole", is_flag=True, help="Every journal of the database.")
 @click.option("--json", "as_json", is_flag=True, help='{"journals": …, "faults": [{"run_id", "seq", "what"}]}')
 @click.pass_obj
@@ -48,7 +48,7 @@ def verify(screen: Screen, /, run: UUID | None, whole: bool, as_json: bool) -> i
 
 
 @words.command(epilog=exit_codes())
-@click.argument("runs", type=click.UUID, nargs=-1, required=True, metavar="RUN…")
+@click.argument("runs", type=JournalParam(), nargs=-1, required=True, metavar="RUN…")
 @click.pass_obj
 def export(screen: Screen, /, runs: tuple[UUID, ...]) -> None:
     """Write journals to standard output, a line of JSON an entry."""
@@ -77,7 +77,7 @@ def counted(lines: IO[str], told: Advance) -> Iterator[str]:
 
 
 @words.command(epilog=exit_codes())
-@click.argument("run", type=click.UUID)
+@click.argument("run", type=JournalParam())
 @click.option("--seq", type=click.IntRange(1), multiple=True, help="An entry; without it all of them.")
 @click.option("--actor", required=True, help="Who orders it.")
 @click.option("--reason", required=True)
@@ -88,7 +88,6 @@ def erase(screen: Screen, /, run: UUID, seq: tuple[int, ...], actor: str, reason
     screen.line(f"{len(erased)} entries erased")
 
 
-class Command(TerminalCommand):
+class Command(RunsCommand):
     help = "Verify, export, import or erase journals."
-    refusals = (JournalError,)
     words = words

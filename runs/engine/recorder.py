@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from psycopg.errors import UniqueViolation
+
 from journal.committer import Append
 from journal.crash import crash_point
 from journal.encoding import decode, encode
@@ -32,6 +34,9 @@ POINTS: dict[str, str] = {
     Kind.APPROVAL: "approval", Kind.RECONCILE: "finding", Kind.TIMER: "timer", Kind.ASK: "question",
     Kind.ANSWER: "answer", Kind.CHILD: "child", Kind.CONTROL: "control", Kind.DONE: "done",
 }  # fmt: skip
+
+
+ONE_OPEN_RUN = "runs_run_business_id"
 
 
 class Recorder:
@@ -100,7 +105,13 @@ class Recorder:
         self.newborn = ()
         append = Append(self.run_id, self.claim.epoch, self.number, self.seen, batch, then)
         began = time.monotonic()
-        answer = self.worker.committer.append(append)
+        try:
+            answer = self.worker.committer.append(append)
+        except UniqueViolation as taken:
+            if taken.diag.constraint_name != ONE_OPEN_RUN:
+                raise
+            self.keep_unsettled(batch)  # another start was quicker: decided again, the child is refused with its name
+            return False
         took = time.monotonic() - began
         for point in points:
             crash_point(f"after-{point}")

@@ -19,9 +19,11 @@ from tests.rig.waits import (
     endless,
     fails,
     first_child,
+    only,
     parent,
     race,
     signals,
+    spawns_only,
 )
 
 Moves = Generator[Any, Any, Any]
@@ -127,7 +129,9 @@ def plays_the_model(state: RunView) -> tuple[Any, dict[str, Any]]:
 
 model = Agent(name="model", version="1", tools=tuple(tools.BY_EFFECT.values()), decide=FunctionModel(plays_the_model))
 
+# of tests.rig.waits
 waiting = (
+    
     asks,
     asks_typed,
     decides_children,
@@ -135,10 +139,13 @@ waiting = (
     endless,
     fails,
     first_child,
+    only,
     parent,
     race,
     signals,
-)  # of tests.rig.waits
+    spawns_only,
+,
+)
 
 by_name = tools.BY_EFFECT | {"gated": tools.GATED["keyed-probe"], "limited": tools.limited}
 script, script_decide, script_model = scripted(by_name, count=lambda run_id: wire.count(f"model {run_id}"))

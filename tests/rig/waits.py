@@ -71,6 +71,22 @@ def first_child(run: RunView) -> Moves:
     return [won.which, won.value]
 
 
+@flow(name="only", version="1", unique="order")
+def only(run: RunView) -> Moves:
+    """One open run an order; it waits for a signal."""
+    return (yield WaitFor("go"))
+
+
+@flow(name="spawns-only", version="1", tools=[tools.charge])
+def spawns_only(run: RunView) -> Moves:
+    """Acts, then spawns the only run of its order."""
+    yield Call(tools.charge)
+    try:
+        return (yield Spawn("only", labels={"order": run.input}))
+    except CallFailed as failed:
+        return failed.reason
+
+
 @flow(name="fails", version="1")
 def fails(run: RunView) -> Moves:
     """Sleeps for the input's seconds, then fails."""

@@ -1,5 +1,6 @@
 """Trees: children are born with their parent's entry, joined by their parent, and cancelled with it."""
 
+from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
 
 import pytest
@@ -128,3 +129,18 @@ def test_a_child_that_ends_while_its_parent_is_driven_is_not_missed(crew: Crew, 
         worker.tell_parent(child.id)
     assert crew.drive(run_id).status == "done"
     assert journal(run_id).count("CHILD:1") == 2
+
+
+def test_of_children_with_one_business_id_one_is_born_and_the_others_are_refused(crew: Crew, ledger: Ledger) -> None:
+    parents = [start("spawns-only", "o-1") for _ in range(6)]
+    workers = [crew.hire() for _ in parents]
+    release = Run.objects.get(id=parents[0]).release_id
+    with ThreadPoolExecutor(len(parents)) as pool:
+        list(pool.map(lambda pair: pair[0].advance(pair[1], release), zip(workers, parents, strict=True)))
+    runs = [Run.objects.get(id=run_id) for run_id in parents]
+    assert sorted(run.status for run in runs) == ["done"] * 5 + ["waiting"], [run.reason for run in runs]
+    (born,) = Run.objects.filter(agent="only")
+    for run in runs:
+        if run.status == "done":
+            assert entries_of(run.id)[-1].body["result"] == f"order:o-1 belongs to the open run {born.id}"
+        assert ledger.acted(f"{run.id}:1") == 1 and journal(run.id).count("OBS:1") == 1

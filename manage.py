@@ -11,11 +11,12 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
     from django.core.exceptions import ImproperlyConfigured
-    from django.core.management import execute_from_command_line
     from django.db import InterfaceError, OperationalError
 
+    from terminal.command import Utility
+
     try:
-        execute_from_command_line(sys.argv)
+        Utility(sys.argv).execute()
     except ImproperlyConfigured as error:
         sys.exit(f"holdfast: {error}")
     except (OperationalError, InterfaceError) as error:

@@ -12,12 +12,14 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import click
+from django.core.management import ManagementUtility
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import ProgrammingError
 
 from terminal.screen import Screen
 
 DONE, FAILED, REFUSED, PASSED, PARKED, INTERRUPTED = 0, 1, 2, 3, 4, 130
+UNREAD = 128 + 13  # as if SIGPIPE had ended it: nobody reads what it writes
 HELP = {"help_option_names": ["-h", "--help"]}
 MEANINGS = {
     DONE: "done",
@@ -34,6 +36,16 @@ def exit_codes(**special: str) -> str:
     said = {DONE: MEANINGS[DONE], REFUSED: MEANINGS[REFUSED], INTERRUPTED: MEANINGS[INTERRUPTED]}
     said |= {int(name.removeprefix("exit_")): meaning for name, meaning in special.items()}
     return "Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in sorted(said.items())) + "."
+
+
+class Utility(ManagementUtility):
+    """Django's command line, except that a command which does not exist is refused like other wrong words."""
+
+    def fetch_command(self, subcommand: str) -> BaseCommand:
+        try:
+            return super().fetch_command(subcommand)
+        except SystemExit:
+            raise SystemExit(REFUSED) from None
 
 
 class Refused(CommandError):
@@ -74,7 +86,8 @@ class TerminalCommand(BaseCommand):
     def handle(self, *args: Any, words: Sequence[str], called: str, **options: Any) -> None:
         screen = Screen(self.stdout, self.stderr, colour=not options["no_color"])
         try:
-            code = self.words.main(list(words), f"manage.py {called}", standalone_mode=False, obj=screen)
+            code = self._obey(screen, f"manage.py {called}", words)
+            screen.flush()
         except click.exceptions.NoArgsIsHelpError as error:
             raise Refused(f"Name one of its verbs.\n{error.format_message()}") from error
         except click.ClickException as error:
@@ -86,11 +99,23 @@ class TerminalCommand(BaseCommand):
             if not missing:
                 raise
             raise Refused("The database does not have this version's tables: run manage.py prepare.") from error
-        except click.Abort as error:
-            screen.note("" if isinstance(error.__cause__, KeyboardInterrupt) else "Nobody answered.")
+        except KeyboardInterrupt:
+            screen.note("")
+            sys.exit(INTERRUPTED)
+        except (click.Abort, EOFError) as error:
+            screen.note("" if isinstance(error.__context__, KeyboardInterrupt) else "Nobody answered.")
             sys.exit(INTERRUPTED)
         except BrokenPipeError:  # `manage.py runs | head`: who reads has enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(128 + 13)
+            sys.exit(UNREAD)
         if code:
             sys.exit(code)
+
+    def _obey(self, screen: Screen, name: str, words: Sequence[str]) -> int | None:
+        """The exit code. As click's own `main`, which would call a reader that has enough a failure."""
+        try:
+            with self.words.make_context(name, list(words), obj=screen) as ctx:
+                code: int | None = self.words.invoke(ctx)
+                return code
+        except click.exceptions.Exit as left:
+            return left.exit_code

@@ -11,10 +11,10 @@ from io import StringIO
 from typing import Any
 
 from django.conf import settings
-from django.core.management import ManagementUtility
 
 from runs.access import user_of_token
 from runs.models import Run, Status
+from terminal.command import Utility
 from tests.api.conftest import Cast, Desk
 
 
@@ -30,7 +30,7 @@ def manage(*words: str) -> Done:
     code, out, err = 0, StringIO(), StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         try:
-            ManagementUtility(["manage.py", *words]).execute()
+            Utility(["manage.py", *words]).execute()
         except SystemExit as left:
             code = int(left.code or 0)
     return Done(code, out.getvalue(), err.getvalue())

@@ -15,8 +15,8 @@ from io import StringIO
 from pathlib import Path
 from typing import Any, Protocol
 
-from django.core.management import ManagementUtility
 
+from terminal.command import Utility
 from tests.rig.fleet import Nursery
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,7 +45,7 @@ def manage(*words: Any, stdin: str = "") -> Done:
     sys.stdin = StringIO(stdin)
     with redirect_stdout(out), redirect_stderr(err):
         try:
-            ManagementUtility(["manage.py", *map(str, words)]).execute()
+            Utility(["manage.py", *map(str, words)]).execute()
         except SystemExit as left:
             code = int(left.code or 0)
         finally:

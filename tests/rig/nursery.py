@@ -92,9 +92,9 @@ def live(order: dict[str, Any]) -> NoReturn:
         read_settings_anew()
         set_clock(float(os.environ.get("RIG_CLOCK_AHEAD", "0")))
         sys.argv = ["manage.py", *order["words"]]
-        from django.core.management import execute_from_command_line
+        from terminal.command import Utility
 
-        execute_from_command_line(sys.argv)
+        Utility(sys.argv).execute()
         code = 0
     except SystemExit as left:
         code = left.code if isinstance(left.code, int) else 1

@@ -131,7 +131,6 @@ model = Agent(name="model", version="1", tools=tuple(tools.BY_EFFECT.values()), 
 
 # of tests.rig.waits
 waiting = (
-    
     asks,
     asks_typed,
     decides_children,
@@ -144,7 +143,6 @@ waiting = (
     race,
     signals,
     spawns_only,
-,
 )
 
 by_name = tools.BY_EFFECT | {"gated": tools.GATED["keyed-probe"], "limited": tools.limited}

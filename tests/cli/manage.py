@@ -15,7 +15,6 @@ from io import StringIO
 from pathlib import Path
 from typing import Any, Protocol
 
-
 from terminal.command import Utility
 from tests.rig.fleet import Nursery
 

@@ -113,9 +113,20 @@ class TerminalCommand(BaseCommand):
 
     def _obey(self, screen: Screen, name: str, words: Sequence[str]) -> int | None:
         """The exit code. As click's own `main`, which would call a reader that has enough a failure."""
+        if not all(map(_is_text, words)):
+            raise click.UsageError("Its words are no UTF-8 text.")
         try:
             with self.words.make_context(name, list(words), obj=screen) as ctx:
                 code: int | None = self.words.invoke(ctx)
                 return code
         except click.exceptions.Exit as left:
             return left.exit_code
+
+
+def _is_text(word: str) -> bool:
+    """Bytes that are no UTF-8 come as lone surrogates."""
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -10,6 +10,7 @@ from pathlib import Path
 from string import Template
 
 TEMPLATE = Path(__file__).with_name("agent.py-tpl")
+LONGEST = 100
 NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 
 
@@ -27,8 +28,11 @@ class Written:
 def write_agent(name: str, folder: Path) -> Written:
     """The new file. Raises CannotWrite."""
     module = name.replace("-", "_")
-    if not NAME.fullmatch(name):
-        raise CannotWrite(f"{name!r}: an agent's name is small letters and digits with dashes between, like order-desk")
+    if not NAME.fullmatch(name) or len(name) > LONGEST:
+        raise CannotWrite(
+            f"{name[:60]!r}: an agent's name is small letters and digits with dashes between, like order-desk,"
+            f" {LONGEST} characters at most"
+        )
     if keyword.iskeyword(module):
         raise CannotWrite(f"{name!r} is a word of Python: choose another name")
     path = folder / f"{module}.py"

@@ -24,9 +24,11 @@ from runs.registry import AgentsUnusable
 from runs.rest.answers import run_detail
 from runs.short_ids import short_id
 from terminal.command import HELP, TerminalCommand, exit_codes
+from terminal.numbers import Whole
 from terminal.screen import Screen, Styled
 
 RECENT = 20  # runs that completion offers
+MOST_DIGITS = 4300  # that Python reads by itself
 STYLES = {
     Status.RUNNING: "cyan", Status.DONE: "green", Status.FAILED: "red", Status.CANCELLED: "dim",
     Status.AWAITING_APPROVAL: "yellow", Status.NEEDS_RECONCILIATION: "bold yellow", Status.QUARANTINED: "bold red",
@@ -72,10 +74,21 @@ class JsonParam(click.ParamType[Any]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
-            text = sys.stdin.read() if value == "-" else Path(value[1:]).read_text() if value[:1] == "@" else value
-            return strict_value(text)
-        except (OSError, ValueError, RecursionError) as error:
+            return strict_value(self.text_of(value))
+        except OSError as error:
+            self.fail(f"{value[1:] or '@'!r} cannot be read: {error.strerror}", param, ctx)
+        except UnicodeDecodeError:
+            self.fail("this is not JSON: it is not UTF-8 text", param, ctx)
+        except RecursionError:
+            self.fail("this is nested too deep", param, ctx)
+        except ValueError as error:
             self.fail(f"this is not JSON: {error}", param, ctx)
+
+    @staticmethod
+    def text_of(value: str) -> str:
+        if value == "-":
+            return sys.stdin.read()
+        return Path(value[1:]).read_text(encoding="utf-8") if value.startswith("@") else value
 
 
 class LabelParam(click.ParamType[tuple[str, str]]):
@@ -90,7 +103,7 @@ class LabelParam(click.ParamType[tuple[str, str]]):
 
 def strict_value(text: str) -> Any:
     """Raises ValueError or RecursionError for what is not JSON, NaN and infinities among it."""
-    return json.loads(text, parse_constant=refuse_constant, parse_float=finite)
+    return json.loads(text, parse_constant=refuse_constant, parse_float=finite, parse_int=whole)
 
 
 def refuse_constant(name: str) -> Any:
@@ -102,8 +115,14 @@ def finite(text: str) -> float:
     return number if isfinite(number) else refuse_constant(text)
 
 
+def whole(digits: str) -> int:
+    if len(digits) > MOST_DIGITS:
+        raise ValueError(f"it has a number of more than {MOST_DIGITS} digits")
+    return int(digits)
+
+
 the_run = click.argument("run", type=RunParam())
-the_seq = click.argument("seq", type=click.IntRange(1))
+the_seq = click.argument("seq", type=Whole(1))
 as_json = click.option("--json", "as_json", is_flag=True, help="Strict JSON, in the API's shape.")
 
 

@@ -15,6 +15,7 @@ from runs.errors import RunsError
 from runs.management.arguments import AgentParam, strict_value
 from runs.registry import AgentsUnusable
 from terminal.command import FAILED, HELP, TerminalCommand, exit_codes
+from terminal.numbers import Number, Whole
 from terminal.screen import Column, Screen
 
 # Run without --agent, in turn: some refunds need an approval, travellers answer, books do not add up.
@@ -29,12 +30,12 @@ RUNS_A_MIGRATION = 50
 
 
 @click.command("chaos", context_settings=HELP, epilog=exit_codes(exit_1="a promise was broken"))
-@click.option("--seconds", type=click.FloatRange(0, min_open=True), default=60.0, show_default=True,
+@click.option("--seconds", type=Number(0, min_open=True), default=60.0, show_default=True,
               help="How long workers are killed.")  # fmt: skip
-@click.option("--runs", type=click.IntRange(1, 10_000), default=200, show_default=True)
-@click.option("--every", type=click.FloatRange(0, min_open=True), default=1.0, show_default=True,
+@click.option("--runs", type=Whole(1, 10_000), default=200, show_default=True)
+@click.option("--every", type=Number(0, min_open=True), default=1.0, show_default=True,
               help="Seconds between two kills.")  # fmt: skip
-@click.option("--patience", type=click.FloatRange(0), default=300.0, show_default=True,
+@click.option("--patience", type=Number(0), default=300.0, show_default=True,
               help="Seconds until all runs must rest.")  # fmt: skip
 @click.option("--agent", type=AgentParam(), help="Only runs of this agent. Default: a mix of the demo's.")
 @click.option("--input", "template", default="null", metavar="JSON", help="Of --agent; {n} becomes the run's number.")

@@ -13,6 +13,7 @@ from runs.management.arguments import JsonParam, RunsCommand, as_json, tell_run,
 from runs.management.intent import intent_of, tell_intent
 from runs.queries import find_run
 from terminal.command import FAILED, HELP, exit_codes
+from terminal.numbers import Whole
 from terminal.screen import Screen
 
 
@@ -22,7 +23,7 @@ from terminal.screen import Screen
 @click.argument("verdict", type=click.Choice(VERDICTS))
 @click.option("--evidence", required=True, help="How you know; written to the journal beside your name.")
 @click.option("--result", type=JsonParam(), default="null", metavar="JSON", help="With happened: what it answered.")
-@click.option("--attempt", type=click.IntRange(1), help="The send you judge: no later one is meant.")
+@click.option("--attempt", type=Whole(1), help="The send you judge: no later one is meant.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @as_json
 @click.pass_obj

@@ -7,13 +7,14 @@ import click
 from runs.generate import generate
 from runs.management.arguments import RunsCommand
 from terminal.command import HELP, exit_codes
+from terminal.numbers import Whole
 from terminal.screen import Screen
 
 
 @click.command("generate", context_settings=HELP, epilog=exit_codes())
-@click.option("--runs", type=click.IntRange(0, 10_000_000), required=True, metavar="N")
-@click.option("--entries-per-run", type=click.IntRange(2, 100_000), required=True, metavar="M")
-@click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same stories.")
+@click.option("--runs", type=Whole(0, 10_000_000), required=True, metavar="N")
+@click.option("--entries-per-run", type=Whole(2, 100_000), required=True, metavar="M")
+@click.option("--seed", type=Whole(0), default=0, show_default=True, help="The same seed gives the same stories.")
 @click.pass_obj
 def words(screen: Screen, /, runs: int, entries_per_run: int, seed: int) -> None:
     """Fill a database for tests of scale with runs that look real, of every status, over thirty days.

@@ -15,6 +15,7 @@ from runs.rest.schemas import IntentList
 from runs.short_ids import short_id
 from runs.values import line
 from terminal.command import HELP, exit_codes
+from terminal.numbers import Whole
 from terminal.screen import Cell, Column, Screen, Styled
 
 STATES = ("awaiting_approval", "in_doubt", "pending")
@@ -26,7 +27,7 @@ COLUMNS = (
 
 @click.command("intents", context_settings=HELP, epilog=exit_codes())
 @click.option("--state", type=click.Choice(STATES))
-@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="Of runs.")
+@click.option("--limit", type=Whole(1, 1000), default=100, show_default=True, help="Of runs.")
 @click.option("--cursor", type=click.UUID, help="The next page: as the page before gave it.")
 @as_json
 @click.pass_obj

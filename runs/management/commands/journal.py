@@ -14,6 +14,7 @@ from journal.importing import import_journals
 from journal.verify import all_runs, verify_run
 from runs.management.arguments import JournalParam, RunsCommand
 from terminal.command import FAILED, HELP, exit_codes
+from terminal.numbers import Whole
 from terminal.screen import Advance, Screen
 
 
@@ -78,7 +79,7 @@ def counted(lines: IO[str], told: Advance) -> Iterator[str]:
 
 @words.command(epilog=exit_codes())
 @click.argument("run", type=JournalParam())
-@click.option("--seq", type=click.IntRange(1), multiple=True, help="An entry; without it all of them.")
+@click.option("--seq", type=Whole(1), multiple=True, help="An entry; without it all of them.")
 @click.option("--actor", required=True, help="Who orders it.")
 @click.option("--reason", required=True)
 @click.pass_obj

@@ -14,6 +14,7 @@ from runs.queries import entries_of, find_run
 from runs.rest import answers
 from runs.short_ids import short_id
 from terminal.command import HELP, INTERRUPTED, exit_codes
+from terminal.numbers import Whole
 from terminal.screen import Screen, Styled
 
 NEWEST = 200  # entries shown at once
@@ -21,7 +22,7 @@ NEWEST = 200  # entries shown at once
 
 @click.command("run", context_settings=HELP, epilog=exit_codes())
 @the_run
-@click.option("--seq", type=click.IntRange(1), help="This entry whole.")
+@click.option("--seq", type=Whole(1), help="This entry whole.")
 @click.option("--all", "whole", is_flag=True, help=f"Every entry, not the newest {NEWEST}.")
 @click.option("--follow", is_flag=True, help="Go on with what is new until the run ends.")
 @as_json

@@ -22,6 +22,7 @@ from runs.rest import answers
 from runs.rest.schemas import RunList
 from runs.short_ids import short_id
 from terminal.command import HELP, exit_codes
+from terminal.numbers import Whole
 from terminal.screen import Cell, Column, Screen
 
 COLUMNS = (
@@ -37,7 +38,7 @@ COLUMNS = (
 @click.option("--label", multiple=True, type=LabelParam(), metavar="KEY:VALUE", help="All must match.")
 @click.option("--parent", type=RunParam(), help="Children of this run.")
 @click.option("--q", "text", metavar="TEXT", help="An id, a short id, a request key, a business id, or an agent.")
-@click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True)
+@click.option("--limit", type=Whole(1, 1000), default=50, show_default=True)
 @click.option("--cursor", help="The next page: as the page before gave it.")
 @as_json
 @click.pass_obj

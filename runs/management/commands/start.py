@@ -17,6 +17,7 @@ from runs.rest.answers import run_detail
 from runs.rest.wait import at_rest, wait_for_rest
 from runs.short_ids import short_id
 from terminal.command import DONE, FAILED, HELP, INTERRUPTED, PARKED, exit_codes
+from terminal.numbers import Number, Whole
 from terminal.screen import Screen
 
 CODES = exit_codes(exit_1="with --wait: failed or cancelled", exit_4="with --wait: parked")
@@ -28,10 +29,8 @@ CODES = exit_codes(exit_1="with --wait: failed or cancelled", exit_4="with --wai
 @click.option("--request-key", help="The same key with the same content gives the same run again.")
 @click.option("--release", help="The release to start under; without it the newest.")
 @click.option("--label", multiple=True, type=LabelParam(), metavar="KEY:VALUE")
-@click.option("--deadline", type=click.FloatRange(0, min_open=True), metavar="S", help="Seconds until it is cancelled.")
-@click.option(
-    "--priority", type=click.IntRange(0, 9), default=0, show_default=True, help="Higher ones are claimed sooner."
-)
+@click.option("--deadline", type=Number(0, min_open=True), metavar="S", help="Seconds until it is cancelled.")
+@click.option("--priority", type=Whole(0, 9), default=0, show_default=True, help="Higher ones are claimed sooner.")
 @click.option("--wait", is_flag=True, help="Until it ends or parks. At a terminal its steps are shown as they land.")
 @click.pass_obj
 def words(screen: Screen, /, agent: str, given: Any, label: Any, wait: bool, **bounds: Any) -> int:

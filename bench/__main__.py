@@ -32,7 +32,11 @@ def trial_groups(quick: bool) -> dict[str, dict[str, Trial]]:
         "steps": steps,
         "more": {"holdfast, a step more": partial(trials.marginal, runs=50 if quick else 100)},
         "single": {"holdfast, one step": partial(trials.single, starts=20 if quick else 60)},
-        "resume": {"holdfast, 1,000 steps": trials.resume, "dbos, 1,000 steps": trials.resume_dbos},
+        "resume": {
+            "holdfast, 1,000 steps": trials.resume,
+            "dbos, 1,000 steps": trials.resume_dbos,
+            "holdfast, 10,000 steps": partial(trials.resume, steps=10_000),
+        },
         "kill": {
             "holdfast, death seen": partial(gone, seen=True),
             "holdfast, lease ran out": partial(gone, seen=False),

@@ -107,14 +107,14 @@ def single(world: World, starts: int) -> dict[str, float]:
     }
 
 
-def resume(world: World) -> dict[str, float]:
+def resume(world: World, steps: int = LONG) -> dict[str, float]:
     """W4. The process that comes back has driven another, short run before."""
     path = world.lines("resume")
-    build = world.start("-m", "bench.resume", "build", "--steps", str(LONG), lines=path)
+    build = world.start("-m", "bench.resume", "build", "--steps", str(steps), lines=path)
     out, _ = build.communicate(timeout=300)
     if build.returncode != -9:
         raise SideFailed(f"the long run did not die as it should: {build.returncode}")
-    said = world.measure("-m", "bench.resume", "go", "--steps", str(LONG), "--run", out.strip(), lines=path)
+    said = world.measure("-m", "bench.resume", "go", "--steps", str(steps), "--run", out.strip(), lines=path)
     return {"claim to next step ms": 1e3 * said["seconds"], "CPU ms": 1e3 * said["cpu"]}
 
 

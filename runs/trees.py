@@ -6,7 +6,7 @@ A child never writes its parent's journal: its end makes the parent due, and the
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -97,6 +97,18 @@ def newborn(
 def depth_of(conn: Conn, run_id: UUID) -> int:
     """How many runs are above it, up to `DEEPEST`."""
     return int(_row(conn, DEPTH, {"run": run_id, "deepest": DEEPEST})[0])
+
+
+def only_one(child: Newborn, before: Iterable[Newborn]) -> Newborn:
+    """The child, or its refusal if one of those that are born with it has its business id."""
+    for other in before:
+        if (
+            child.business_id
+            and not other.refused
+            and (other.agent, other.business_id) == (child.agent, child.business_id)
+        ):
+            return Newborn(child.step, child.agent, refused=f"{child.business_id} belongs to its sibling {other.id}")
+    return child
 
 
 def business_id_of(unique: str | None, labels: Mapping[str, str]) -> str | None:

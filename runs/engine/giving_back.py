@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from psycopg import Connection
+from psycopg import Connection, OperationalError
 
 from journal.append import append_person, lock_head, raise_epoch
 from runs.engine import drafts
 from runs.engine.claims import Claim
 from runs.engine.projections import Park, let_go
 
+GONE = ("08", "53", "57")  # SQLSTATE classes: the connection, resources, an operator's intervention
 FENCED = "UPDATE runs_run SET epoch = %s WHERE id = %s"
 
 
@@ -33,3 +34,9 @@ def give_back(conn: Connection[Any], claim: Claim, park: Park | None, why: str, 
         if fence:
             conn.execute(FENCED, (raise_epoch(claim.run_id, conn), claim.run_id))
         return given
+
+
+def is_away(error: BaseException) -> bool:
+    """Whether the database could not be asked at all, so that trying again helps."""
+    state = getattr(error, "sqlstate", None)
+    return isinstance(error, OperationalError) and (state is None or state[:2] in GONE)

@@ -26,7 +26,7 @@ from runs.engine import drafts, evidence, stateless
 from runs.engine.calls import CallPool
 from runs.engine.claims import TAKES_TURNS, Claim, Lost, claim, next_in_flight
 from runs.engine.flights import STEERED
-from runs.engine.giving_back import give_back
+from runs.engine.giving_back import give_back, is_away
 from runs.engine.permits import DatabasePermits, Permits
 from runs.engine.projections import Park, RunsProjection, let_go
 from runs.engine.recorder import Recorder
@@ -152,7 +152,7 @@ class Worker:
 
     def _give_back(self, claimed: Claim, error: BaseException) -> Park | None:
         """No run stays with a session that does not drive it: queued if only the database was away, else held."""
-        away = isinstance(error, (psycopg.OperationalError, PoolTimeout, CommitterClosed))
+        away = is_away(error) or isinstance(error, (PoolTimeout, CommitterClosed))
         if isinstance(error, CommitterClosed):  # torn out of its work: this process can write nothing any more
             self.on_end()
         park = Park("queued", "the database was away") if away else None
@@ -255,10 +255,11 @@ class Worker:
         with self.connections.connection() as conn:
             if trees.depth_of(conn, parent) >= trees.DEEPEST:
                 return {step: Newborn(step, move.agent, refused=trees.TOO_DEEP) for step, move in spawns.items()}
-            return {
-                step: trees.newborn(conn, parent, step, move, now, self.agents, self.store)
-                for step, move in spawns.items()
-            }
+            born: dict[int, Newborn] = {}
+            for step, move in spawns.items():
+                child = trees.newborn(conn, parent, step, move, now, self.agents, self.store)
+                born[step] = trees.only_one(child, born.values())
+            return born
 
     def ended_children(self, children: Sequence[UUID]) -> dict[UUID, dict[str, Any]]:
         with self.connections.connection() as conn:

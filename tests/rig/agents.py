@@ -24,6 +24,7 @@ from tests.rig.waits import (
     race,
     signals,
     spawns_only,
+    twins,
 )
 
 Moves = Generator[Any, Any, Any]
@@ -143,6 +144,7 @@ waiting = (
     race,
     signals,
     spawns_only,
+    twins,
 )
 
 by_name = tools.BY_EFFECT | {"gated": tools.GATED["keyed-probe"], "limited": tools.limited}

@@ -87,6 +87,15 @@ def spawns_only(run: RunView) -> Moves:
         return failed.reason
 
 
+@flow(name="twins", version="1")
+def twins(run: RunView) -> Moves:
+    """Two children at once that may not both be."""
+    try:
+        yield [Spawn("only", labels={"order": run.input}), Spawn("only", labels={"order": run.input})]
+    except CallFailed as failed:
+        return [failed.step, failed.reason]
+
+
 @flow(name="fails", version="1")
 def fails(run: RunView) -> Moves:
     """Sleeps for the input's seconds, then fails."""

@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from journal.verify import verify_run
-from runs.commands import cancel_run
+from runs.commands import cancel_run, signal_run
 from runs.models import Run
 from runs.queries import entries_of
 from tests.rig.crew import Crew, journal, start, state
@@ -148,3 +148,13 @@ def test_of_children_with_one_business_id_one_is_born_and_the_others_are_refused
         if run.status == "done":
             assert entries_of(run.id)[-1].body["result"] == f"order:o-1 belongs to the open run {born.id}"
         assert ledger.acted(f"{run.id}:1") == 1 and journal(run.id).count("OBS:1") == 1
+
+
+def test_of_twins_with_one_business_id_the_first_is_born(crew: Crew, ledger: Ledger) -> None:
+    run_id = start("twins", "o-2")
+    crew.advance(run_id)
+    (born,) = children_of(run_id)
+    signal_run(run_id=born.id, name="go", actor="olga")
+    assert crew.drive_tree(run_id).status == "done"
+    step, why = entries_of(run_id)[-1].body["result"]
+    assert (step, why) == (2, f"order:o-2 belongs to its sibling {born.id}")

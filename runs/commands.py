@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import Any
 from uuid import UUID
 
-import jsonschema_rs
 from django.db import connection, transaction
 from django.db.models.functions import Now
 from django.utils import timezone
@@ -25,6 +24,8 @@ from journal.entries import Answer, Draft, Kind
 from journal.feed import CHANNEL
 from journal.read import read_entries
 from runs import stateless
+from runs.answer_types import SchemaRefused
+from runs.answer_types import answer_fault as fault_by_schema
 from runs.dispatch import dispatch
 from runs.engine.projections import plain_text
 from runs.errors import (
@@ -47,10 +48,11 @@ from runs.errors import (
     StatelessRun,
     VerdictUnknown,
 )
+from runs.labels import is_writable
 from runs.models import ENDED, Run, Status
 from runs.moves import LONGEST_NAME, some
 from runs.slots import Slot
-from runs.starting import is_writable, start_run
+from runs.starting import start_run
 from runs.state import RunState, fold
 from runs.trees import cancel_descendants, tell_parent
 
@@ -285,11 +287,10 @@ def answer_fault(slot: Slot, value: Any) -> str | None:
     if options is not None and value not in options:
         return f"It is one of {', '.join(json.dumps(option, default=str) for option in options)}."
     try:
-        jsonschema_rs.validate(slot.body["schema"], value, validate_formats=True)
-    except jsonschema_rs.ValidationError as error:
-        path = "".join(f".{part}" for part in error.instance_path)
-        return f"answer{path}: {error.message}."
-    return None
+        fault = fault_by_schema(slot.body["schema"], value)
+    except SchemaRefused as error:
+        return f"Its question's schema cannot be judged by: {error}."
+    return f"{fault}." if fault else None
 
 
 VERDICTS = {"approve": "granted", "deny": "denied"}

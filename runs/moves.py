@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pydantic import TypeAdapter
-from pydantic.errors import PydanticSchemaGenerationError
+from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
 
+from runs.answer_types import SchemaRefused, check_options, validator_of
+from runs.labels import is_writable, wrong_labels
 from runs.mistakes import not_a_move
 
 if TYPE_CHECKING:
@@ -46,7 +49,7 @@ class Call:
             object.__setattr__(self, name, value)
 
 
-LONGEST_NAME = 200  # of a signal
+LONGEST_NAME = 200  # of a signal, an agent, a version
 LONGEST_SLEEP = 10 * 366 * 86_400.0
 
 
@@ -66,6 +69,8 @@ class Sleep:
             raise ValueError("Sleep takes from 0 to ten years of seconds")
         if self.until is not None and self.until.tzinfo is None:
             raise ValueError("Sleep(until=) needs a datetime with a time zone")
+        if self.until is not None and not 1 < self.until.year < 9999:  # whose zone could lead out of the calendar
+            raise ValueError("Sleep(until=) takes a time in the years 2 to 9998")
 
     def due(self, now: datetime) -> float:
         """POSIX seconds at which it ends, counted from `now`."""
@@ -127,11 +132,12 @@ class Ask:
         if options is not None and not list(options):
             raise ValueError("Ask(options=) needs at least one option, or none given at all")
         checked_timeout("Ask", timeout)
+        schema = schema_of(type)
         for name, value in (
             ("question", question),
-            ("schema", schema_of(type)),
+            ("schema", schema),
             ("type", None if isinstance(type, dict) else type),
-            ("options", None if options is None else list(options)),
+            ("options", None if options is None else options_of(type, schema, options)),
             ("timeout", timeout),
             ("plan", plan),
             ("thought", thought),
@@ -146,11 +152,28 @@ class Ask:
 def schema_of(type: Any) -> dict[str, Any]:
     """The JSON schema of an answer's type, or a schema given as such."""
     if isinstance(type, dict):
+        try:
+            validator_of(json.dumps(type))
+        except (SchemaRefused, TypeError) as error:
+            raise ValueError(f"Ask(type=) is no JSON schema: {error}") from error
         return type
     try:
         return TypeAdapter(type).json_schema()
-    except (PydanticSchemaGenerationError, TypeError) as error:
+    except (PydanticSchemaGenerationError, PydanticInvalidForJsonSchema, TypeError) as error:
         raise ValueError(f"Ask(type=) takes a type that has a JSON schema, not {type!r}") from error
+
+
+def options_of(type: Any, schema: dict[str, Any], options: Sequence[Any]) -> list[Any]:
+    """As a person gives them: JSON. Raises ValueError for one that the type refuses."""
+    given = list(options)
+    if not isinstance(type, dict):
+        given = [TypeAdapter(Any).dump_python(option, mode="json") for option in given]
+    check_options(schema, given)
+    return given
+
+
+def is_name(given: Any) -> bool:
+    return isinstance(given, str) and 0 < len(given) <= LONGEST_NAME and is_writable(given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,9 +193,13 @@ class Spawn:
 
     def __post_init__(self) -> None:
         name = getattr(self.agent, "name", self.agent)
-        if not isinstance(name, str) or not name:
-            raise ValueError("Spawn takes an agent or its name")
+        if not is_name(name):
+            raise ValueError(f"Spawn takes an agent or its name, 1 to {LONGEST_NAME} characters")
         object.__setattr__(self, "agent", name)
+        if self.release is not None and not is_name(self.release):
+            raise ValueError("Spawn(release=) takes the version of a release, or its id, as text")
+        if wrong := wrong_labels(self.labels or {}):
+            raise ValueError(f"Spawn(labels=): {wrong}")
         if self.deadline is not None and not 0 < self.deadline <= LONGEST_SLEEP:
             raise ValueError("Spawn(deadline=) takes up to ten years of seconds")
 

@@ -21,6 +21,7 @@ from journal.payloads import payload_store
 from runs import stateless
 from runs.dispatch import dispatch
 from runs.errors import BadInput, BusinessIdTaken, RequestKeyTaken, UnknownAgent, UnknownRelease
+from runs.labels import is_writable, wrong_labels
 from runs.models import Release, Run, Status
 from runs.moves import LONGEST_SLEEP, some
 from runs.registry import agents, announce, release_for
@@ -125,6 +126,8 @@ def ends_at(deadline: float | datetime | None) -> float | None:
 def check_bounds(deadline: float | datetime | None, priority: int) -> None:
     if isinstance(deadline, datetime) and deadline.tzinfo is None:
         raise BadInput("A deadline needs a time zone.")
+    if isinstance(deadline, datetime) and not 1 < deadline.year < 9999:
+        raise BadInput("A deadline is in the years 2 to 9998.")
     if isinstance(deadline, (int, float)) and not 0 < deadline <= LONGEST_SLEEP:
         raise BadInput("A deadline is a number of seconds above 0, up to ten years, or a time with a zone.")
     if type(priority) is not int or not 0 <= priority <= 9:
@@ -186,14 +189,6 @@ def write_stateless(new: NewRun) -> Run | None:
     return Run.objects.select_related("release").get(id=row[0])
 
 
-def is_writable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return "\0" not in text
-
-
 def ask(given: Sequence[Any]) -> tuple[UUID, datetime] | None:
     connection.ensure_connection()
     with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:  # Django's does not prepare
@@ -206,11 +201,7 @@ def check(input: Any, request_key: str | None, labels: Mapping[str, str] | None)
         raise BadInput(f"{lost[0]} is of a type that the journal cannot keep.")
     if request_key is not None and not 0 < len(request_key) <= LONGEST_KEY:
         raise BadInput(f"A request key has 1 to {LONGEST_KEY} characters.")
-    texts = [request_key or "", *(labels or {}), *(labels or {}).values()]
-    if any(isinstance(text, str) and not is_writable(text) for text in texts):
-        raise BadInput("A request key and labels are whole Unicode text: no lone surrogates.")
-    for name, value in (labels or {}).items():
-        if not isinstance(name, str) or not isinstance(value, str) or not name or ":" in name or "\0" in name + value:
-            raise BadInput(f"Label {name!r}: names and values are texts, without NUL, and a name has no colon.")
-    if request_key is not None and "\0" in request_key:
-        raise BadInput("A request key has no NUL character.")
+    if request_key is not None and not is_writable(request_key):
+        raise BadInput("A request key is whole Unicode text without NUL.")
+    if wrong := wrong_labels(labels or {}):
+        raise BadInput(wrong)

@@ -82,6 +82,11 @@ STATUS_OF: dict[type[Exception], int] = {
     recovery.NotInDoubt: 409,
 }
 
+OF_A_NAME = "[key]"  # pydantic's last part of the place of an object's wrong name
+IN_WORDS_OF_JSON = dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "Input should be an object") | {
+    "string_unicode": "Input should be whole Unicode text, without lone surrogates",
+}
+
 
 def problem(status: int, name: str, detail: str, members: Mapping[str, Any] | None = None) -> HttpResponse:
     """A problem document; `name` is the last part of its type, in kebab case."""
@@ -140,7 +145,7 @@ def _unauthenticated(request: HttpRequest, error: Any) -> HttpResponse:
 
 def _fields(request: HttpRequest, error: Any) -> HttpResponse:
     """Names each refused field, and never repeats its value."""
-    refused = [{"field": _field(item["loc"]), "message": item["msg"]} for item in error.errors]
+    refused = [{"field": _field(item["loc"]), "message": _message(item)} for item in error.errors]
     detail = "; ".join(f"{item['field']}: {item['message']}" for item in refused[:5])
     return problem(422, "fields-refused", detail[:1000], {"errors": refused[:100]})
 
@@ -148,9 +153,15 @@ def _fields(request: HttpRequest, error: Any) -> HttpResponse:
 def _field(place: tuple[Any, ...]) -> str:
     """Where it is, as the caller wrote it: without the parts that ninja puts in front (`body`, the argument's name)."""
     parts = list(place[1:])
-    if parts and parts[0] in ("given", "filters") and len(parts) > 1:
+    if parts and parts[0] in ("given", "filters"):
         parts = parts[1:]
-    return ".".join(str(part)[:80] for part in parts) or str(place[0])
+    return ".".join(str(part)[:80] for part in parts if part != OF_A_NAME) or str(place[0])
+
+
+def _message(item: Mapping[str, Any]) -> str:
+    """Pydantic's sentence in the words of JSON."""
+    said = IN_WORDS_OF_JSON.get(item.get("type", ""), item["msg"].removeprefix("Value error, "))
+    return f"its name: {said}" if OF_A_NAME in item["loc"] else str(said)
 
 
 def _too_large(request: HttpRequest, error: Any) -> HttpResponse:

@@ -7,7 +7,17 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    TypeAdapter,
+    ValidationError,
+)
 
 from runs.models import Status
 
@@ -26,6 +36,21 @@ def _written_out(given: object) -> object:
 
 
 Time = Annotated[AwareDatetime, BeforeValidator(_written_out)]
+Seconds = Annotated[float, Field(gt=0, strict=True)]
+_TIME, _SECONDS = TypeAdapter(Time), TypeAdapter(Seconds)
+
+
+def _deadline(given: Any) -> datetime | float:
+    """One sentence for both ways to say it: a union would tell of each that it is not the other."""
+    try:
+        return _TIME.validate_python(given) if isinstance(given, str) else _SECONDS.validate_python(given)
+    except ValidationError:
+        raise ValueError(
+            "a deadline is a number of seconds above 0, or a time in ISO 8601 with its zone: 2031-01-31T12:00:00Z"
+        ) from None
+
+
+Deadline = Annotated[datetime | float, PlainValidator(_deadline, json_schema_input_type=Time | Seconds)]
 StepKind = Literal["call", "sleep", "signal", "ask", "child"]
 # Names and filters become text columns, which hold no U+0000; reasons, notes and inputs go to the journal, which does.
 Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_storable)]
@@ -44,7 +69,7 @@ class StartBody(Given):
     request_key: Name | None = Field(None, description="The same key, agent and content give the same run again.")
     release: Name | None = None
     labels: dict[Name, Annotated[str, AfterValidator(_storable), Field(max_length=200)]] = Field({}, max_length=50)
-    deadline: Time | Annotated[float, Field(gt=0, strict=True)] | None = Field(
+    deadline: Deadline | None = Field(
         None, description="Seconds from now, or a time with its zone, at which it is cancelled if it has not ended."
     )
     priority: int = Field(0, ge=0, le=9, description="A higher one is claimed sooner.")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.conf import settings
 from django.db import OperationalError
 
 import runs.rest.api
+from config.api import api
 from config.errors import STATUS_OF
 from journal import errors as journal_errors
 from recovery import errors as recovery_errors
@@ -64,6 +67,37 @@ def test_a_body_of_the_wrong_shape_is_422_and_names_the_field(cast: Cast, body: 
     refusal = problem(cast("olga").post("/runs", json.dumps(body)))
     assert refusal["status"] == 422
     assert field in [error["field"] for error in refusal["errors"]] or not field
+
+
+def test_each_refused_field_is_named_as_the_caller_wrote_it(cast: Cast) -> None:
+    described = api.get_openapi_schema(path_prefix="/api/v1/")
+    shapes = described["components"]["schemas"]
+    for path, methods in described["paths"].items():
+        if "requestBody" not in methods.get("post", {}):
+            continue
+        shape = methods["post"]["requestBody"]["content"]["application/json"]["schema"]["$ref"].rsplit("/", 1)[1]
+        names = set(shapes[shape]["properties"])
+        where = path.removeprefix("/api/v1").replace("{ref}", str(uuid4())).replace("{seq}", "1")
+        for wrong in ("soon", -1, True, [], {"a": "b"}, {"": 1}, "a\0"):
+            answer = cast("max").post(where, dict.fromkeys(names, wrong))
+            if answer.status_code != 422:
+                continue  # it may be right
+            for error in problem(answer).get("errors", []):
+                assert error["field"].split(".")[0] in names, (path, error)
+                assert re.fullmatch(r"[\w.]+", error["field"]), (path, error)
+                assert not re.search(r"Value error|dictionary|instance|raw data|\w\(", error["message"]), (path, error)
+
+
+def test_a_deadline_is_refused_in_one_sentence(cast: Cast) -> None:
+    for wrong in ("soon", -1, True, {}, "2031-01-31"):
+        (error,) = problem(cast("olga").post("/runs", START | {"deadline": wrong}))["errors"]
+        assert error["field"] == "deadline" and "seconds above 0, or a time in ISO 8601" in error["message"]
+
+
+def test_a_body_that_is_no_object_and_a_name_that_is_none_say_so(cast: Cast) -> None:
+    assert problem(cast("olga").post("/runs", b"[]"))["detail"] == "body: Input should be an object"
+    refusal = problem(cast("olga").post("/runs", START | {"labels": {"x" * 201: "y"}}))
+    assert refusal["errors"][0]["message"] == "its name: String should have at most 200 characters"
 
 
 def test_a_refused_value_is_not_repeated(cast: Cast) -> None:

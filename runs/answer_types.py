@@ -9,12 +9,28 @@ from typing import Any
 
 import jsonschema_rs
 
+from journal.encoding import problems
+
 
 class SchemaRefused(ValueError):
     """No answer can be judged by this schema."""
 
 
-def answer_fault(schema: Mapping[str, Any], value: Any) -> str | None:
+def answer_fault(question: Mapping[str, Any], value: Any) -> str | None:
+    """Why this is no answer to the question (the body of an ASK), else None: one sentence."""
+    if lost := problems({"value": value}, "answer"):
+        return f"{lost[0]} is of a type that the journal cannot keep."
+    options = question.get("options")
+    if options is not None and value not in options:
+        return f"It is one of {', '.join(json.dumps(option, default=str) for option in options)}."
+    try:
+        fault = schema_fault(question["schema"], value)
+    except SchemaRefused as error:
+        return f"Its question's schema cannot be judged by: {error}."
+    return f"{fault}." if fault else None
+
+
+def schema_fault(schema: Mapping[str, Any], value: Any) -> str | None:
     """Why the schema refuses the value, else None. Raises SchemaRefused."""
     validator = validator_of(json.dumps(schema))
     try:
@@ -32,7 +48,7 @@ def answer_fault(schema: Mapping[str, Any], value: Any) -> str | None:
 def check_options(schema: Mapping[str, Any], options: Sequence[Any]) -> None:
     """Raises ValueError for an option that the question's own type would refuse: nobody could choose it."""
     for option in options:
-        if fault := answer_fault(schema, option):
+        if fault := schema_fault(schema, option):
             raise ValueError(f"Ask(options=): {option!r} is no answer of the question's type= ({fault})")
 
 

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,8 +23,7 @@ from journal.entries import Answer, Draft, Kind
 from journal.feed import CHANNEL
 from journal.read import read_entries
 from runs import stateless
-from runs.answer_types import SchemaRefused
-from runs.answer_types import answer_fault as fault_by_schema
+from runs.answer_types import answer_fault
 from runs.dispatch import dispatch
 from runs.engine.projections import plain_text
 from runs.errors import (
@@ -272,25 +270,11 @@ def answer_ask(*, run_id: UUID, seq: int, value: Any, actor: str) -> Run:
             refusal = AskExpired if slot.outcome == "expired" else AlreadyAnswered
             raise refusal(slot.settled_by, slot.outcome or "", slot.obs_at)
         held.refuse_if_ended()
-        if wrong := answer_fault(slot, value):
+        if wrong := answer_fault(slot.body, value):
             raise AnswerInvalid(wrong)
         held.append([Draft(Kind.ANSWER, {"value": value}, step=slot.step, settles=slot.step)], actor)
         wake(held, f"answered by {actor}")
     return fresh(run_id)
-
-
-def answer_fault(slot: Slot, value: Any) -> str | None:
-    """Why this is no answer to the question, else None."""
-    if lost := problems({"value": value}, "answer"):
-        return f"{lost[0]} is of a type that the journal cannot keep."
-    options = slot.body.get("options")
-    if options is not None and value not in options:
-        return f"It is one of {', '.join(json.dumps(option, default=str) for option in options)}."
-    try:
-        fault = fault_by_schema(slot.body["schema"], value)
-    except SchemaRefused as error:
-        return f"Its question's schema cannot be judged by: {error}."
-    return f"{fault}." if fault else None
 
 
 VERDICTS = {"approve": "granted", "deny": "denied"}

@@ -27,6 +27,7 @@ class MemoryPermits:
     )  # who asked first stands first; with the attempt
     most: dict[Counted, int] = field(default_factory=dict)
     sends: dict[Counted, list[float]] = field(default_factory=dict)
+    taken: set[Step] = field(default_factory=set)  # whose holder knows that it may send
 
     def ask(self, run_id: UUID, slot: Slot, attempt: int, tool: Tool) -> WaitUntil | None:
         if tool.limit is not None:
@@ -46,6 +47,7 @@ class MemoryPermits:
                 when = datetime.fromtimestamp(at, UTC).strftime("%H:%M:%S UTC")
                 return WaitUntil(at, f"{rate_text(tool.name, tool.rate, value)}, the next one may go at {when};")
             self.sends[tool.name, value] = [*sends, self.now()]
+        self.taken.add((run_id, slot.step))
         return None
 
     def held(self, run_id: UUID) -> dict[int, int]:
@@ -58,9 +60,22 @@ class MemoryPermits:
             for run, step in list(line):
                 if run == run_id and (steps is None or step in steps):
                     del line[run, step]
+                    self.taken.discard((run, step))
             for granted in list(line)[:most]:
                 if granted not in before:
                     self.wake(granted[0])
+
+    def repair(self, run_id: UUID, ended: bool, settled: Collection[int]) -> None:
+        """The sweep's part for a run that nobody drives. What died with its holder is given up: all of an ended run,
+        else what was sent and is settled. What was granted and never heard of is told again."""
+        held = self.held(run_id)
+        left = {step for step in held if ended or ((run_id, step) in self.taken and step in settled)}
+        if left:
+            self.free(run_id, left)
+        for counted, line in self.lines.items():
+            granted = list(line)[: self.most[counted]]
+            if any(run == run_id and (run, step) not in self.taken for run, step in granted):
+                self.wake(run_id)
 
     def parked_in_line(self, run_id: UUID) -> None:
         """Nothing can have happened meanwhile."""

@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID, uuid4, uuid5
 
 from journal.committer import Append
-from journal.encoding import decode, encode
+from journal.encoding import decode, encode, problems
 from journal.entries import STEERING, Answer, Draft, Entry, Kind
 from runs.agents import Agent
 from runs.engine.claims import TAKES_TURNS, Claim
@@ -23,12 +23,13 @@ from runs.memory.permits import MemoryPermits
 from runs.moves import Spawn
 from runs.state import MODEL_ACTOR, RunState, fold
 from runs.totals import Totals
-from runs.trees import Newborn, outcome_of_child
+from runs.trees import DEEPEST, TOO_DEEP, Newborn, business_id_of, outcome_of_child
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 TICK = timedelta(milliseconds=1)  # between two appends, so that no two have the same time
 ENDED = ("done", "failed", "cancelled")
 CLAIMABLE = ("queued", "running", "waiting_for_version")
+GIVES_UP = (*ENDED, "held", "quarantined", "waiting_for_version")  # its permits and its places in line
 WAKEABLE = ("waiting", "awaiting_approval", "needs_reconciliation")
 FIRST_ID = 0x01900000_0000_7000_8000_000000000001
 Stored = tuple[Entry, bytes]
@@ -80,6 +81,7 @@ class MemoryRun:
     awaits: tuple[UUID, ...] = ()
     awaits_any: bool = False
     deadline: float = 0.0
+    business_id: str = ""
     evidence: list[tuple[int, int, bytes, bool]] = field(default_factory=list)  # step, epoch, body, adopted
 
     @property
@@ -129,7 +131,9 @@ class Memory:
     def start(self, agent: Agent, input: Any = None, labels: Mapping[str, str] | None = None) -> MemoryRun:
         body = start_body(agent, input, labels)
         run_id = UUID(int=FIRST_ID + len(self.runs))  # the same ones in each memory, so that journals can be compared
-        return self._begin(run_id, agent.release_id, Draft(Kind.START, body), "test", agent.deadline)
+        run = self._begin(run_id, agent.release_id, Draft(Kind.START, body), "test", agent.deadline)
+        run.business_id = business_id_of(agent.unique, labels or {}) or ""
+        return run
 
     def _begin(self, run_id: UUID, release_id: str, start: Draft, actor: str, lasts: float | None) -> MemoryRun:
         run = self.runs[run_id] = MemoryRun(run_id, release_id)
@@ -144,11 +148,30 @@ class Memory:
         )
         if agent is None:
             return Newborn(step, move.agent, refused=f"no agent {move.agent!r} is in this memory")
+        if self.depth_of(parent) >= DEEPEST:
+            return Newborn(step, move.agent, refused=TOO_DEEP)
+        if lost := problems({"input": move.input}, "child"):
+            return Newborn(step, move.agent, refused=f"{lost[0]} cannot be journaled: give JSON values, dates or bytes")
+        business = business_id_of(agent.unique, move.labels or {}) or ""
+        if (holder := self._open_run_with(agent.name, business)) is not None:
+            return Newborn(step, move.agent, refused=f"{business} belongs to the open run {holder.id}")
         body = start_body(agent, move.input, move.labels) | {"parent": {"run": str(parent), "step": step}}
         lasts = move.deadline or agent.deadline or 0.0
         sealed = (b"", b"", encode(body))
         child = uuid5(parent, str(step))
-        return Newborn(step, move.agent, child, agent.release_id, deadline=lasts, sealed=sealed)
+        return Newborn(step, move.agent, child, agent.release_id, deadline=lasts, business_id=business, sealed=sealed)
+
+    def depth_of(self, run_id: UUID) -> int:
+        """How many runs are above it."""
+        parent = self.runs[run_id].parent
+        return 0 if parent is None else 1 + self.depth_of(parent)
+
+    def _open_run_with(self, agent: str, business_id: str) -> MemoryRun | None:
+        for run in self.runs.values():
+            named = run.business_id == business_id != "" and self.agents[run.release_id].name == agent
+            if named and run.status not in ENDED:
+                return run
+        return None
 
     def sweep(self) -> None:
         """Send what is due, what a dead worker left, and what no message will reach; cancel what outlives its time."""
@@ -159,6 +182,8 @@ class Memory:
         for run in self.runs.values():
             if not run.parent_told:
                 self.tell_parent(run)
+            if run.session is None:
+                self.permits.repair(run.id, run.status in GIVES_UP, run.settled)
         sent = {run_id for run_id, _ in self.messages}
         for run in self.runs.values():
             if run.id in sent:
@@ -205,7 +230,8 @@ class Memory:
     def _bear(self, parent: MemoryRun, child: Newborn) -> None:
         assert child.id is not None and child.release is not None
         start = Draft(Kind.START, {}, data=child.sealed[2])
-        self._begin(child.id, child.release, start, "parent", child.deadline).parent = parent.id
+        run = self._begin(child.id, child.release, start, "parent", child.deadline)
+        run.parent, run.business_id = parent.id, child.business_id
 
     def append_person(self, run: MemoryRun, drafts: Sequence[Draft], actor: str, reason: str = "") -> None:
         """What a person's command does: append under the head's epoch, and wake the run if nobody drives it."""

@@ -20,7 +20,7 @@ from runs.memory.store import Memory, MemorySession
 from runs.moves import Move, Spawn
 from runs.open_gates import OpenGates
 from runs.slots import Slot
-from runs.trees import Newborn
+from runs.trees import Newborn, only_one
 
 if TYPE_CHECKING:
     from runs.engine.worker import Worker
@@ -126,7 +126,10 @@ class MemoryWorker:
 
     def newborn(self, parent: UUID, first_step: int, moves: Sequence[Move]) -> dict[int, Newborn]:
         spawns = [(step, move) for step, move in enumerate(moves, first_step) if isinstance(move, Spawn)]
-        return {step: self.memory.newborn(parent, step, move) for step, move in spawns}
+        born: dict[int, Newborn] = {}
+        for step, move in spawns:
+            born[step] = only_one(self.memory.newborn(parent, step, move), born.values())
+        return born
 
     def ended_children(self, children: Sequence[UUID]) -> dict[UUID, dict[str, Any]]:
         return self.memory.ended_children(children)

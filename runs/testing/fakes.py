@@ -141,7 +141,8 @@ def faked(agents: Iterable[Agent], given: Behaviours, world: World) -> list[Agen
     agents = list(agents)
     if given is REAL:
         return agents
-    assert given is None or isinstance(given, Mapping)
+    if given is not None and not isinstance(given, Mapping):
+        raise TypeError(f"tools= takes fakes by the tool's name, or testing.REAL, not {given!r}")
     behaviours = {str(getattr(name, "name", name)): behaviour for name, behaviour in (given or {}).items()}
     known = sorted({name for agent in agents for name in agent.toolbox})
     for name in behaviours:

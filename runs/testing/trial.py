@@ -11,6 +11,7 @@ from journal import crash
 from journal.crash import Crashed
 from journal.entries import Draft, Entry, Kind
 from runs.agents import Agent
+from runs.answer_types import answer_fault
 from runs.memory.store import ENDED, Memory, MemoryRun
 from runs.memory.worker import MemoryWorker
 from runs.slots import Slot
@@ -46,6 +47,7 @@ class Trial:
         agents: Iterable[Agent] = (),
         labels: Mapping[str, str] | None = None,
     ) -> None:
+        refuse_wrong_kinds(approve, signals, answers)
         self.world = World()
         own, *others = faked([agent, *agents], tools, self.world)
         self.agent = own
@@ -154,7 +156,7 @@ class Trial:
         if slot.kind == "ask" and self._answers is not None:
             known, value = self._answer_to(slot.body["question"])
             if known:
-                self._append(run, Draft(Kind.ANSWER, {"value": value}, step=slot.step, settles=slot.step))
+                self._answer(run, slot, value)
             return known
         return False
 
@@ -288,9 +290,14 @@ class Trial:
 
     def answer(self, value: Any, which: Which = None) -> Trial:
         """Answer the question that is open: of this step or with these words, or the only one."""
-        run, slot = self._find(which, "ask")
-        self._append(run, Draft(Kind.ANSWER, {"value": value}, step=slot.step, settles=slot.step))
+        self._answer(*self._find(which, "ask"), value)
         return self.rest()
+
+    def _answer(self, run: MemoryRun, slot: Slot, value: Any) -> None:
+        """Raises AssertionError for what a person could not answer."""
+        if fault := answer_fault(slot.body, value):
+            raise AssertionError(f"{value!r} is no answer to {slot.body['question']!r}: {fault}")
+        self._append(run, Draft(Kind.ANSWER, {"value": value}, step=slot.step, settles=slot.step))
 
     def cancel(self, reason: str = "not wanted any more") -> Trial:
         """The run, and all its children."""
@@ -360,6 +367,19 @@ class Trial:
             acted = self.world.acted(slot.key)
             if acted > 1 or (acted == 0 and slot.outcome == "succeeded"):
                 raise AssertionError(f"{name} (step {slot.step}) acted {acted} times under the key {slot.key}")
+
+
+def refuse_wrong_kinds(approve: Any, signals: Any, answers: Any) -> None:
+    """Raises TypeError that says what each takes."""
+    for name, given, right, takes in (
+        ("approve", approve, approve is None or isinstance(approve, bool) or callable(approve),
+         "True, False, or a function of the call"),
+        ("signals", signals, signals is None or isinstance(signals, Mapping), "payloads by the signal's name"),
+        ("answers", answers, answers is None or isinstance(answers, Mapping) or callable(answers),
+         "values by the question, or a function of the question"),
+    ):  # fmt: skip
+        if not right:
+            raise TypeError(f"{name}= takes {takes}, not {given!r}")
 
 
 def _sequence(given: Any) -> list[Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from runs.answer_types import answer_fault
+from runs.answer_types import schema_fault
 from runs.errors import BadInput
 from runs.moves import Ask, Sleep, Spawn
 from runs.starting import start_run
@@ -68,9 +68,9 @@ def test_options_are_kept_as_a_person_gives_them() -> None:
 
 def test_a_schema_that_was_asked_under_before_never_fetches_either() -> None:
     with pytest.raises(ValueError, match="not fetched"):
-        answer_fault({"$ref": "http://127.0.0.1:9/x"}, 5)
+        schema_fault({"$ref": "http://127.0.0.1:9/x"}, 5)
 
 
 def test_an_answer_that_json_cannot_hold_is_none() -> None:
-    assert answer_fault({"type": "string"}, "\udcff") == "answer: it is no whole Unicode text"
-    assert answer_fault({"type": "object", "required": ["a"]}, {}) == 'answer: "a" is a required property'
+    assert schema_fault({"type": "string"}, "\udcff") == "answer: it is no whole Unicode text"
+    assert schema_fault({"type": "object", "required": ["a"]}, {}) == 'answer: "a" is a required property'

@@ -30,3 +30,19 @@ def test_a_gate_holds_a_run_in_memory() -> None:
     assert run.rest().status == "held" and "gate tool:refund: look first" in run.reason
     run.assert_calls(["look_up", "refund"])
     assert run.world.of("refund") == []
+
+
+@tool(effect="keyed", limit=Limit(2))
+def crowded(ctx: Any, n: int) -> None:
+    away()
+
+
+@flow(name="crowd", version="1", tools=[crowded])
+def crowd(run: RunView) -> Moves:
+    return (yield [Call(crowded, n=n) for n in range(3)])
+
+
+def test_no_permit_is_lost_with_its_worker() -> None:
+    for agent, name in ((crowd, "crowded"), (eager, "rare")):
+        report = testing.crash_everywhere(agent, tools={name: lambda n: n}, same_result=True)
+        assert len(report.points) > 10

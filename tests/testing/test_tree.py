@@ -1,5 +1,6 @@
 """Waits, questions, signals and children in memory, and a crash at every point of them."""
 
+import re
 from collections.abc import Generator
 from typing import Any
 
@@ -58,7 +59,7 @@ def test_signals_and_answers_come_when_the_test_says() -> None:
 def test_signals_and_answers_can_be_given_beforehand() -> None:
     given = {"signals": {"paid": {"cents": 5}}, "answers": {"Which colour?": "red"}}
     assert testing.run(waits, tools=CHARGE, **given).result == [5, "red"]
-    assert testing.run(waits, tools=CHARGE, signals={"paid": {"cents": 1}}, answers=str.upper).result[0] == 1
+    assert testing.run(waits, tools=CHARGE, signals={"paid": {"cents": 1}}, answers=lambda asked: "red").result[0] == 1
 
 
 def test_waits_expire_when_their_time_has_come() -> None:
@@ -96,3 +97,58 @@ def test_cancelling_a_parent_cancels_its_children() -> None:
 
     run = testing.run(keeper, agents=[patient]).cancel("enough")
     assert {each.status for each in run.memory.runs.values()} == {"cancelled"}
+
+
+@flow(name="endless", version="1", tools=[])
+def endless(run: RunView) -> Moves:
+    return (yield Spawn("endless", run.input + 1))
+
+
+@flow(name="sole", version="1", tools=[], unique="order")
+def sole(run: RunView) -> Moves:
+    return (yield WaitFor("go"))
+
+
+@flow(name="twins", version="1", tools=[])
+def twins(run: RunView) -> Moves:
+    yield [Spawn("sole", labels={"order": "o-1"}), Spawn("sole", labels={"order": run.input})]
+
+
+@flow(name="odd-child", version="1", tools=[])
+def odd_child(run: RunView) -> Moves:
+    yield Spawn("leaf", {"f": len})
+
+
+def test_a_tree_has_a_bottom_in_memory_too() -> None:
+    run = testing.run(endless, 0)
+    run.assert_status("failed")
+    assert "at most 32 levels" in run.reason and len(run.memory.runs) == 33
+
+
+def test_a_child_that_cannot_be_is_refused_in_memory_too() -> None:
+    twice = testing.run(twins, "o-1", agents=[sole])
+    assert "order:o-1 belongs to its sibling" in twice.rest().cancel().state.slots[2].error
+    assert testing.run(twins, "o-2", agents=[sole]).status == "waiting"
+    assert "cannot be journaled" in testing.run(odd_child, agents=[leaf]).reason
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"answers": True}, "answers= takes values by the question, or a function of the question, not True"),
+        ({"signals": ["paid"]}, "signals= takes payloads by the signal's name, not ['paid']"),
+        ({"approve": "yes"}, "approve= takes True, False, or a function of the call, not 'yes'"),
+        ({"tools": ["charge"]}, "tools= takes fakes by the tool's name, or testing.REAL, not ['charge']"),
+    ],
+)
+def test_what_a_test_gives_is_looked_at(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(TypeError, match=re.escape(said)):
+        testing.run(waits, **given)
+
+
+def test_an_answer_that_a_person_could_not_give_is_none_in_a_test() -> None:
+    paid = {"tools": CHARGE, "signals": {"paid": {"cents": 5}}}
+    with pytest.raises(AssertionError, match=r"'green' is no answer to 'Which colour\?': It is one of \"red\""):
+        testing.run(waits, **paid, answers={"Which colour?": "green"})
+    with pytest.raises(AssertionError, match="7 is no answer"):
+        testing.run(waits, **paid).answer(7)

@@ -34,28 +34,6 @@ SELECT id, created_at FROM runs_start_v2(%s, %s, %s, %s::jsonb, %s, %s, %s::int,
 NOW = "SELECT extract(epoch FROM clock_timestamp())::float8"
 
 
-def start(
-    agent: str,
-    input: Any = None,
-    *,
-    request_key: str | None = None,
-    release: str | None = None,
-    labels: Mapping[str, str] | None = None,
-    deadline: float | datetime | None = None,
-    priority: int = 0,
-) -> UUID:
-    """Start a run; its id. Safe inside a transaction: the run goes out when that commits.
-
-    `request_key`: the same key with the same agent, input, release and labels gives the same run. `deadline`: seconds
-    from now, or a time, at which the run is cancelled if it has not ended. `priority`: 0 to 9, higher ones first.
-    """
-    run, _ = start_run(
-        agent=agent, input=input, actor="sdk", request_key=request_key, release=release, labels=labels,
-        deadline=deadline, priority=priority,
-    )  # fmt: skip
-    return run.id
-
-
 def start_run(
     *,
     agent: str,

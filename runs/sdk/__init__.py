@@ -1,6 +1,9 @@
 """What the developers of agents import."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
 
 from runs.agents import Agent, flow
 from runs.brakes import Budget
@@ -10,9 +13,6 @@ from runs.once import KeyReused, once
 from runs.outcomes import Absent, CallFailed, Found, PermanentError, TransientError, Undecided, UnknownOutcome
 from runs.run_view import RunView
 from runs.tools import Retry, Tool, ToolContext, tool
-
-if TYPE_CHECKING:
-    from runs.starting import start
 
 __all__ = [
     "Absent",
@@ -47,10 +47,25 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """`start` alone needs Django's models: without them an agent can still be imported, and tested in memory."""
-    if name == "start":
-        from runs.starting import start
+def start(
+    agent: str,
+    input: Any = None,
+    *,
+    request_key: str | None = None,
+    release: str | None = None,
+    labels: Mapping[str, str] | None = None,
+    deadline: float | datetime | None = None,
+    priority: int = 0,
+) -> UUID:
+    """Start a run; its id. Safe inside a transaction: the run goes out when that commits.
 
-        return start
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    `request_key`: the same key with the same agent, input, release and labels gives the same run. `deadline`: seconds
+    from now, or a time, at which the run is cancelled if it has not ended. `priority`: 0 to 9, higher ones first.
+    """
+    from runs.starting import start_run  # Django's models: an agent that starts runs is still imported without them
+
+    run, _ = start_run(
+        agent=agent, input=input, actor="sdk", request_key=request_key, release=release, labels=labels,
+        deadline=deadline, priority=priority,
+    )  # fmt: skip
+    return run.id

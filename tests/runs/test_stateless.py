@@ -25,7 +25,8 @@ from runs.models import Run
 from runs.queries import entries_of, state_of
 from runs.registry import agents, announce
 from runs.rest.answers import run_detail
-from runs.starting import start, start_run
+from runs.sdk import start
+from runs.starting import start_run
 from tests.rig.crew import Crew
 from tests.rig.ledger import wait_until
 from tests.runs import classifiers

@@ -70,3 +70,12 @@ def test_its_tools_keep_their_promises(tmp_path: Path, settings: Any, monkeypatc
             call_command("tools", "check", "send_leter")
     finally:
         agents.cache_clear()
+
+
+def test_all_that_agents_import_can_be_imported_without_django() -> None:
+    words = "from runs.sdk import *; from runs.sdk.models import *; import runs.testing, demo.agents.refund_desk; start"
+    environment = {name: value for name, value in os.environ.items() if name != "DJANGO_SETTINGS_MODULE"}
+    done = subprocess.run(
+        [sys.executable, "-c", words], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -18,7 +18,7 @@ from runs.memory.worker import MemoryWorker
 from runs.models import ENDED, Release, Run
 from runs.queries import entries_of
 from runs.registry import agents
-from runs.starting import start
+from runs.sdk import start
 from runs.testing.fakes import World, faked
 from tests.rig.ledger import ROOT
 from tests.testing.agents import EVERY, FAKES, desk, modelled, scripted

@@ -14,8 +14,7 @@ from runs.models import Release, Run
 from runs.queries import entries_of
 from runs.redefine import repin_all
 from runs.registry import AgentsUnusable, agents, announce
-from runs.sdk import Finish, RunView, Sleep
-from runs.starting import start
+from runs.sdk import Finish, RunView, Sleep, start
 from tests.config.rig import Up, command, soon
 
 AGENT = """

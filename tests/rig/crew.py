@@ -16,7 +16,7 @@ from django.db.models.functions import Now
 from journal import crash
 from journal.payloads import payload_store
 from recovery.sweep import Sweep
-from runs import starting
+from runs import sdk
 from runs.engine.sessions import Session
 from runs.engine.worker import Worker
 from runs.models import ENDED, Run
@@ -130,7 +130,7 @@ class Crew:
 
 
 def start(agent: str, input: Any = None, **given: Any) -> UUID:
-    return starting.start(agent, input, **given)
+    return sdk.start(agent, input, **given)
 
 
 def told(run: Run) -> tuple[object, ...]:

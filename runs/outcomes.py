@@ -41,7 +41,8 @@ class CallFailed(Exception):
     """Raised into a flow whose call did not succeed: `outcome` is failed, denied, expired or cancelled."""
 
     def __init__(self, tool: str, outcome: str, reason: str, step: int) -> None:
-        super().__init__(f"{tool} {outcome}: {reason}")
+        said = f"{tool} {outcome}: "
+        super().__init__(reason if said in reason else said + reason)  # once in a whole tree of the same agents
         self.tool, self.outcome, self.reason, self.step = tool, outcome, reason, step
 
 

@@ -122,7 +122,7 @@ def odd_child(run: RunView) -> Moves:
 def test_a_tree_has_a_bottom_in_memory_too() -> None:
     run = testing.run(endless, 0)
     run.assert_status("failed")
-    assert "at most 32 levels" in run.reason and len(run.memory.runs) == 33
+    assert run.reason.startswith("endless failed: a tree has at most 32 levels") and len(run.memory.runs) == 33
 
 
 def test_a_child_that_cannot_be_is_refused_in_memory_too() -> None:

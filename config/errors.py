@@ -23,7 +23,7 @@ from ninja.errors import AuthenticationError, HttpError, ValidationError
 
 from journal import errors as journal
 from recovery import errors as recovery
-from runs import access, errors, guards
+from runs import access, errors, guards, registry
 from runs.pages import killing
 from runs.pages.views import refused
 from runs.rest.wire import BodyRefused, strict_json
@@ -38,6 +38,7 @@ STATUS_OF: dict[type[Exception], int] = {
     access.BadUsername: 422,
     access.PermissionMissing: 403,
     access.UnknownRole: 422,
+    registry.AgentsUnusable: 503,
     errors.AgentNotFound: 404,
     errors.AlreadyAnswered: 409,
     errors.AlreadyDecided: 409,
@@ -80,6 +81,7 @@ STATUS_OF: dict[type[Exception], int] = {
     recovery.CannotProbe: 409,
     recovery.EvidenceMissing: 422,
     recovery.NotInDoubt: 409,
+    registry.AgentsUnusable: 503,
 }
 
 OF_A_NAME = "[key]"  # pydantic's last part of the place of an object's wrong name

@@ -42,17 +42,25 @@ def agents() -> dict[str, Agent]:
 
 
 def announce() -> list[Release]:
-    """Record the releases of this process with their full content. Other content under a known version is refused."""
-    for release_id, agent in agents().items():
-        other = Release.objects.filter(agent=agent.name, version=agent.version).exclude(id=release_id).first()
-        if other is not None and not settings.HOLDFAST_ALLOW_REDEFINE:
+    """Record the releases of this process with their full content. Raises AgentsUnusable as `announce_one`."""
+    return [announce_one(agent) for agent in agents().values()]
+
+
+def announce_one(agent: Agent) -> Release:
+    """Its release, recorded if it was not. Other content under a known version is refused; what a worker that may
+    redefine it has recorded is known."""
+    others = Release.objects.filter(agent=agent.name, version=agent.version)
+    own = others.filter(id=agent.release_id).first()
+    if own is None:
+        if not settings.HOLDFAST_ALLOW_REDEFINE and (other := others.first()) is not None:
             raise AgentsUnusable(
                 f"{other} is known with other content (release {other.id[:12]}): give the changed agent a new version, "
-                "or in development start with --allow-redefine"
+                "or in development set HOLDFAST_ALLOW_REDEFINE=1 (for up and worker also --allow-redefine)"
             )
         content = {"agent": agent.name, "version": agent.version, "content": agent.content}
-        _announced[release_id], _ = Release.objects.get_or_create(id=release_id, defaults=content)
-    return [_announced[release_id] for release_id in agents()]
+        own, _ = Release.objects.get_or_create(id=agent.release_id, defaults=content)
+    _announced[agent.release_id] = own
+    return own
 
 
 def release_for(agent: str, version: str | None) -> Release:
@@ -66,9 +74,7 @@ def release_for(agent: str, version: str | None) -> Release:
         return chosen
     own = next((a for a in agents().values() if a.name == agent), None)
     if own is not None:
-        if own.release_id not in _announced:
-            announce()
-        return _announced[own.release_id]
+        return _announced.get(own.release_id) or announce_one(own)
     newest = known.first()
     if newest is None:
         names = Release.objects.order_by("agent").values_list("agent", flat=True).distinct()

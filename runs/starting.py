@@ -24,7 +24,7 @@ from runs.errors import BadInput, BusinessIdTaken, RequestKeyTaken, UnknownAgent
 from runs.labels import is_writable, wrong_labels
 from runs.models import Release, Run, Status
 from runs.moves import LONGEST_SLEEP, some
-from runs.registry import agents, announce, release_for
+from runs.registry import agents, announce_one, release_for
 from runs.trees import business_id_of
 
 LONGEST_KEY = 200
@@ -139,8 +139,8 @@ def write_start(new: NewRun) -> Run | None:
         new.deadline or 0.0, new.business_id, new.actor, salt, payload, data,
     ]  # fmt: skip
     row = ask(given)
-    if row is not None and row[0] is None:  # known to this process, but not to this database
-        announce()
+    if row is not None and row[0] is None and own is not None:  # known to this process, but not to this database
+        announce_one(own)
         row = ask(given)
     if row is None:
         return None
@@ -159,8 +159,8 @@ def write_stateless(new: NewRun) -> Run | None:
     given = (release.id, release.agent, new.input, new.labels, new.request_key, new.request_digest, new.priority,
              new.deadline, new.business_id)  # fmt: skip
     row = stateless.begin(*given)
-    if row is not None and row[0] is None:
-        announce()
+    if row is not None and row[0] is None and (own := agents().get(release.id)) is not None:
+        announce_one(own)
         row = stateless.begin(*given)
     if row is None or row[0] is None:
         return None

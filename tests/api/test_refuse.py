@@ -15,7 +15,7 @@ from config.api import api
 from config.errors import STATUS_OF
 from journal import errors as journal_errors
 from recovery import errors as recovery_errors
-from runs import access, guards
+from runs import access, guards, registry
 from runs import errors as run_errors
 from tests.api.conftest import Cast, problem
 
@@ -98,6 +98,16 @@ def test_a_body_that_is_no_object_and_a_name_that_is_none_say_so(cast: Cast) -> 
     assert problem(cast("olga").post("/runs", b"[]"))["detail"] == "body: Input should be an object"
     refusal = problem(cast("olga").post("/runs", START | {"labels": {"x" * 201: "y"}}))
     assert refusal["errors"][0]["message"] == "its name: String should have at most 200 characters"
+
+
+def test_agents_that_cannot_be_imported_are_503_and_named(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> Any:
+        raise registry.AgentsUnusable("HOLDFAST_AGENTS names nasty, which cannot be imported: invalid syntax")
+
+    monkeypatch.setattr("runs.registry.agents", broken)
+    refusal = problem(cast("olga").post("/runs", START))
+    assert (refusal["status"], refusal["type"]) == (503, "urn:holdfast:problem:agents-unusable")
+    assert "names nasty" in refusal["detail"]
 
 
 def test_a_refused_value_is_not_repeated(cast: Cast) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from config.reload import SourceWatch
+from runs import registry
 from runs.agents import Agent
 from runs.models import Release, Run
 from runs.queries import entries_of
@@ -82,11 +83,33 @@ def test_other_content_under_a_known_version_is_allowed_in_development_only(serv
     settings.HOLDFAST_ALLOW_REDEFINE = True
     serve(changed := moody(20_000))
     assert Release.objects.filter(agent="moody", version="1").count() == 2
+    settings.HOLDFAST_ALLOW_REDEFINE = False
+    serve(changed)  # a worker has recorded it: a shell that only starts runs needs no leave of its own
+    with pytest.raises(AgentsUnusable, match="HOLDFAST_ALLOW_REDEFINE=1"):
+        serve(moody(30_000))
+    serve(changed)
     assert (repin_all(), repin_all()) == (1, 0)
     run = Run.objects.get(id=run_id)
     assert (run.release_id, run.status) == (changed.release_id, "queued")
     pin = entries_of(run_id)[-1]
     assert (pin.kind, pin.actor, pin.body["release"]) == ("PIN", "system", changed.release_id)
+    settings.HOLDFAST_ALLOW_REDEFINE = False  # a second shell, which only starts runs
+    registry._announced.clear()
+    assert Run.objects.get(id=start("moody")).release_id == changed.release_id
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_agent_that_was_changed_keeps_no_other_from_being_started(
+    serve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serve(moody(10_000))
+    other, changed = Agent("calm", "1", (), lambda state: Finish()), moody(20_000)
+    both = {agent.release_id: agent for agent in (changed, other)}
+    for module in ("registry", "starting"):
+        monkeypatch.setattr(f"runs.{module}.agents", lambda: both)
+    start("calm")
+    with pytest.raises(AgentsUnusable, match="moody@1 is known with other content"):
+        start("moody")
 
 
 @pytest.mark.slow
@@ -97,7 +120,7 @@ def test_a_changed_agent_is_served_and_its_waiting_runs_go_on(tmp_path: Path) ->
     words = ("--no-demo", "--workers", "1", "--reload", "--allow-redefine")
     with Up(tmp_path / "var", *words, variables=variables) as up:
         up.wait_until_ready()
-        seen = variables | {"HOLDFAST_DATA": str(up.data), "HOLDFAST_ALLOW_REDEFINE": "1", "HOLDFAST_DEMO": "0"}
+        seen = variables | {"HOLDFAST_DATA": str(up.data), "HOLDFAST_DEMO": "0"}
 
         def manage(*words: str) -> str:
             done = subprocess.run(**command(*words, variables=seen), capture_output=True, timeout=90)

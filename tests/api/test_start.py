@@ -10,6 +10,7 @@ import kombu.pools
 import pytest
 
 from config.celery import app
+from runs import registry
 from runs.models import Run
 from tests.api import agents
 from tests.api.conftest import Cast, Desk, all_at_once, problem
@@ -86,6 +87,13 @@ def test_what_is_not_known_is_422_and_makes_nothing(cast: Cast, desk: Desk) -> N
     for body in wrong:
         assert problem(cast("olga").post("/runs", ORDER | body))["status"] == 422
     assert not Run.objects.exists()
+
+
+def test_a_module_of_agents_that_cannot_be_imported_is_named(cast: Cast, desk: Desk, settings: Any) -> None:
+    settings.HOLDFAST_AGENTS = ("no.such.module",)
+    registry.agents.cache_clear()
+    said = problem(cast("olga").post("/runs", ORDER))
+    assert said["status"] == 503 and "no.such.module, which cannot be imported" in said["detail"]
 
 
 def test_text_with_nul_and_half_a_surrogate_comes_back_as_it_was(cast: Cast, desk: Desk) -> None:

@@ -91,7 +91,9 @@ def next_wait(slot: Slot, moment: Moment, over: bool, ended: Mapping[str, Any] |
             return Withdraw("another came first")
         if slot.child is None:
             return Join({"outcome": "failed", "error": "it was never started"})
-        return WaitUntil(None, f"waits for its child {slot.tool} {short_id(slot.child)}")
+        child = f"its child {slot.tool} {short_id(slot.child)}"
+        cancelling = f"is being cancelled, once {child} has ended"
+        return WaitUntil(None, cancelling if moment.cancelling else f"waits for {child}")
     if over or moment.cancelling:
         return Withdraw("another came first" if over else "the run was cancelled")
     if slot.due is not None and slot.due <= moment.now:

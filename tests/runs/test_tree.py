@@ -117,7 +117,7 @@ def test_a_cancelled_parent_waits_for_its_children_to_stop(crew: Crew) -> None:
     crew.advance(run_id)
     cancel_run(run_id=run_id, reason="enough", actor="olga")
     parked = crew.advance(run_id)
-    assert parked.status == "waiting" and "waits for its child sleep" in parked.reason
+    assert parked.status == "waiting" and parked.reason.startswith("is being cancelled, once its child sleep r-")
 
 
 @pytest.mark.parametrize("again", [False, True])

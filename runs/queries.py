@@ -18,8 +18,9 @@ from journal.read import read_entries, read_tails
 from runs.engine.projections import intent_record
 from runs.errors import CursorUnknown, JournalDamaged, RunAmbiguous, RunNotFound
 from runs.models import Release, Run
-from runs.short_ids import tail_of
+from runs.short_ids import short_id, tail_of
 from runs.state import RunState, fold
+from runs.trees import DEEPEST
 
 
 def find_run(ref: str) -> Run:
@@ -216,3 +217,33 @@ def state_of(run_id: UUID, at: int | None = None) -> RunState:
         if entry.seq != seq:
             raise JournalDamaged(seq)
     return fold(run_id, entries)
+
+
+# Of each child that has not ended, the nearest run in its tree that somebody has to see to.
+STANDING = """
+WITH RECURSIVE tree AS (
+    SELECT id, id AS top, agent, status, reason, 1 AS depth FROM runs_run
+     WHERE parent_id = %(run)s AND ended_at IS NULL
+    UNION ALL
+    SELECT r.id, tree.top, r.agent, r.status, r.reason, tree.depth + 1
+      FROM runs_run r JOIN tree ON r.parent_id = tree.id WHERE r.ended_at IS NULL AND tree.depth < %(deepest)s
+)
+SELECT DISTINCT ON (top) top, id, agent, status, reason FROM tree
+ WHERE status = ANY (%(need)s) OR status = 'waiting' AND reason LIKE 'asks: %%'
+ ORDER BY top, depth, id
+"""
+NEED_SOMEBODY = {
+    "awaiting_approval": "awaits approval", "needs_reconciliation": "needs reconciliation", "held": "is held",
+    "quarantined": "is quarantined", "waiting_for_version": "waits for a version", "waiting": "waits for an answer",
+}  # fmt: skip
+
+
+def standing_below(run_id: UUID) -> dict[UUID, str]:
+    """What keeps a child from ending that does not go on by itself, in one sentence, by the child's id."""
+    need = [status for status in NEED_SOMEBODY if status != "waiting"]
+    with connection.cursor() as cursor:
+        cursor.execute(STANDING, {"run": run_id, "deepest": DEEPEST, "need": need})
+        return {
+            top: f"{agent} {short_id(below)} {NEED_SOMEBODY[status]}: {reason}"
+            for top, below, agent, status, reason in cursor.fetchall()
+        }

@@ -11,6 +11,7 @@ from django.db import connection
 
 from runs.models import ENDED
 from runs.pages.timeline import Kin
+from runs.queries import standing_below
 
 MOST_SHOWN = 40
 DEEPEST = 64
@@ -47,6 +48,7 @@ class Family:
     below: Sequence[Kin] = ()
     by_status: Mapping[str, int] = field(default_factory=dict)
     by_depth: Sequence[int] = ()
+    standing: Sequence[str] = ()  # what of it does not go on by itself
 
     @property
     def parent(self) -> Kin | None:
@@ -77,7 +79,8 @@ def family_of(run_id: UUID, *, has_parent: bool, has_children: bool) -> Family:
     for depth, status, count in _rows(COUNTS, given):
         by_status[status] = by_status.get(status, 0) + count
         by_depth[depth] = by_depth.get(depth, 0) + count
-    return Family(ancestors, _kin(SHOWN, given), by_status, list(by_depth.values()))
+    standing = list(standing_below(run_id).values())
+    return Family(ancestors, _kin(SHOWN, given), by_status, list(by_depth.values()), standing)
 
 
 def children_named(ids: Sequence[UUID]) -> dict[UUID, Kin]:

@@ -96,7 +96,9 @@ class RunPage:
 
     @property
     def released_by(self) -> str:
-        return released_by(self.run, self.state, self.line.around.places)
+        said = released_by(self.run, self.state, self.line.around.places)
+        standing = [] if self.ended else self.family.standing[:MOST_SAID]
+        return f"{said} Below it, {'; '.join(standing)}." if standing else said
 
     @property
     def gate(self) -> str:

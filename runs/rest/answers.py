@@ -15,7 +15,7 @@ from journal.payloads import Pointer, payload_store
 from journal.read import read_entries, read_head, read_tails
 from runs.brakes import spent
 from runs.models import ENDED, Release, Run, Status, WorkerSession
-from runs.queries import IntentView, state_of
+from runs.queries import IntentView, standing_below, state_of
 from runs.rest.schemas import (
     ApprovalOut,
     AttemptOut,
@@ -93,10 +93,12 @@ def waits_of(run: Run) -> list[Wait]:
     if run.status in ENDED or is_stateless(run):
         return []
     folded = fold(run.id, read_tails(None, [run.id]).get(run.id, []))
-    return [_wait(slot, worker_on(run)) for slot in folded.unsettled()]
+    open_ones = folded.unsettled()
+    standing = standing_below(run.id) if any(slot.kind == "child" for slot in open_ones) else {}
+    return [_wait(slot, worker_on(run), standing.get(slot.child) if slot.child else None) for slot in open_ones]
 
 
-def _wait(slot: Slot, worker: str | None) -> Wait:
+def _wait(slot: Slot, worker: str | None, stands: str | None) -> Wait:
     asks = slot.kind == "ask"
     due = slot.attempts[-1].due if slot.attempts else slot.due
     return Wait(
@@ -107,7 +109,7 @@ def _wait(slot: Slot, worker: str | None) -> Wait:
         state=slot.state,
         since=slot.at,
         due=None if due is None else datetime.fromtimestamp(due, UTC),
-        released_by=released_by(slot, worker),
+        released_by=f"Its child ends; now {stands}" if stands else released_by(slot, worker),
         child=slot.child if slot.kind == "child" else None,
         options=tagged(slot.body.get("options")) if asks else None,
         answer_schema=tagged(slot.body.get("schema")) if asks else None,

@@ -112,6 +112,10 @@ def test_a_parent_shows_its_children_and_they_show_it(cast: Cast, desk: Desk) ->
         ("awaiting_approval", 1, "desk"),
         ("awaiting_approval", 2, "desk"),
     ]
+    assert all(
+        wait["released_by"].startswith(f"Its child ends; now desk {short_id(UUID(wait['child']))} awaits approval: ")
+        for wait in told["waits"]
+    )
     assert [wait["child"] for wait in told["waits"]] == [child["id"] for child in told["children"]]
     assert shown(cast, told["children"][0]["id"])["parent"] == run_id
     for parent in (run_id, short_id(UUID(run_id))):

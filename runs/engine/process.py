@@ -45,13 +45,9 @@ def open_worker(name: str, pool: str, concurrency: int, on_end: Callable[[], Non
         id=UUID(given) if given else None,
     )
     connections = 4 if pool == "threads" else 1
-    _worker = Worker(settings.HOLDFAST_DSN, session, agents(), payload_store(), send, connections)
+    _worker = Worker(settings.HOLDFAST_DSN, session, agents(), payload_store(), dispatch, connections)
     _worker.on_end = on_end
     return _worker
-
-
-def send(run_id: UUID, release_id: str) -> None:
-    dispatch(run_id, release_id)
 
 
 def leave_after_grace() -> None:

@@ -121,6 +121,7 @@ class Recorder:
                 self.progressed |= any(d.settles is not None or d.actor == MODEL_ACTOR for d in batch)
                 self.worker.touched(self)
                 self.worker.session.totals.appended(batch, self.state, took)
+                self.worker.born(then.children if then else ())
                 return self.written(answer.first_seq, answer.last_seq, answer.recorded_at, park)
             case "refused":
                 self.read()

@@ -143,7 +143,7 @@ class Slice(Flights):
             return park
         if self.worker.draining:
             return Park("queued", "its worker is draining")
-        if (gate := self.worker.gate_for(self.agent)) is not None:
+        if self.state.cancel is None and (gate := self.worker.gate_for(self.agent)) is not None:  # it sends no more
             return Park("held", gate)
         if time.monotonic() - self.began > SLICE_SECONDS or self.state.next_step - self.first_step > SLICE_STEPS:
             return Park("queued", "its slice is over")

@@ -11,7 +11,7 @@ from uuid import UUID
 class Turns:
     """`send(run id, release id)` sends the run whose turn has come."""
 
-    def __init__(self, send: Callable[[UUID, str], None]) -> None:
+    def __init__(self, send: Callable[[UUID, str], object]) -> None:
         self._send = send
         self._lock = threading.Lock()
         self._has_it: UUID | None = None

@@ -42,7 +42,7 @@ from runs.trees import Newborn
 log = logging.getLogger("holdfast.worker")
 
 EPOCH = "SELECT epoch FROM journal_head WHERE run_id = %s"
-Dispatch = Callable[[UUID, str], None]
+Dispatch = Callable[[UUID, str], bool]
 DECISION_LIMIT = 60.0  # seconds that an agent's code may take for one decision
 
 
@@ -212,10 +212,11 @@ class Worker:
         if piece.progressed:
             self.turns.over(piece.run_id)
 
-    def send(self, run_id: UUID, release_id: str) -> None:
+    def send(self, run_id: UUID, release_id: str) -> bool:
         crash_point("before-dispatch")
-        self.dispatch(run_id, release_id)
+        taken = self.dispatch(run_id, release_id)
         crash_point("after-dispatch")
+        return taken
 
     def hear(self, gates: OpenGates) -> None:
         """Of the open gates; what is older than what was heard before is passed over."""
@@ -260,6 +261,13 @@ class Worker:
                 child = trees.newborn(conn, parent, step, move, now, self.agents, self.store)
                 born[step] = trees.only_one(child, born.values())
             return born
+
+    def born(self, children: Sequence[Newborn]) -> None:
+        """They go out to workers. With the broker away the first try is enough: the sweep sends them."""
+        for child in children:
+            assert child.id is not None and child.release is not None
+            if not self.send(child.id, child.release):
+                return
 
     def ended_children(self, children: Sequence[UUID]) -> dict[UUID, dict[str, Any]]:
         with self.connections.connection() as conn:

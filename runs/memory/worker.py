@@ -131,6 +131,9 @@ class MemoryWorker:
             born[step] = only_one(self.memory.newborn(parent, step, move), born.values())
         return born
 
+    def born(self, children: Sequence[Newborn]) -> None:
+        """The memory has sent them when it bore them."""
+
     def ended_children(self, children: Sequence[UUID]) -> dict[UUID, dict[str, Any]]:
         return self.memory.ended_children(children)
 

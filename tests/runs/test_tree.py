@@ -42,7 +42,9 @@ def test_children_and_the_park_of_their_parent_are_one_append(crew: Crew) -> Non
     parked = crew.advance(run_id)
     assert parked.status == "waiting" and parked.reason.startswith("waits for its child keyed r-")
     assert journal(run_id) == ["START", "PLAN", "CHILD:1", "CHILD:2"]
-    assert parked.awaits == [child.id for child in children_of(run_id)] and parked.wake_at is None
+    born = [child.id for child in children_of(run_id)]
+    assert parked.awaits == born and parked.wake_at is None
+    assert [sent for sent, _ in crew.messages][-2:] == born
 
 
 def test_a_parent_wakes_when_its_last_child_has_ended(crew: Crew, ledger: Ledger) -> None:

@@ -25,7 +25,6 @@ from journal.read import read_entries
 from runs import stateless
 from runs.answer_types import answer_fault
 from runs.dispatch import dispatch
-from runs.engine.projections import plain_text
 from runs.errors import (
     AlreadyAnswered,
     AlreadyDecided,
@@ -46,12 +45,12 @@ from runs.errors import (
     StatelessRun,
     VerdictUnknown,
 )
-from runs.labels import is_writable
 from runs.models import ENDED, Run, Status
 from runs.moves import LONGEST_NAME, some
 from runs.slots import Slot
 from runs.starting import start_run
 from runs.state import RunState, fold
+from runs.texts import is_writable, plain_text
 from runs.trees import cancel_descendants, tell_parent
 
 __all__ = [

@@ -9,9 +9,9 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from runs.engine.projections import plain_text
 from runs.errors import GateExists, GateNotFound, GateScopeUnknown, ReasonMissing
 from runs.models import Gate, WorkerSession
+from runs.texts import plain_text
 
 SCOPE = re.compile(r"all|agent:[^@,:\s]+|release:[^@,:\s]+@[^@,:\s]+|(worker|region|tool):[^\s\x00]+")
 LONGEST_SCOPE = 200

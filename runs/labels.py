@@ -1,20 +1,13 @@
-"""Labels, and names beside them that become text columns: judged the same at every door. Pure."""
+"""Labels, judged the same at every door. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from runs.texts import is_writable
+
 MOST = 50
 LONGEST = 200
-
-
-def is_writable(text: str) -> bool:
-    """Whether the database can keep it as text: no U+0000, no lone surrogates."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return "\0" not in text
 
 
 def wrong_labels(labels: Mapping[str, str]) -> str | None:

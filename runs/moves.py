@@ -12,8 +12,9 @@ from pydantic import TypeAdapter
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
 
 from runs.answer_types import SchemaRefused, check_options, validator_of
-from runs.labels import is_writable, wrong_labels
+from runs.labels import wrong_labels
 from runs.mistakes import not_a_move
+from runs.texts import is_writable
 
 if TYPE_CHECKING:
     from runs.tools import Tool
@@ -53,6 +54,13 @@ LONGEST_NAME = 200  # of a signal, an agent, a version
 LONGEST_SLEEP = 10 * 366 * 86_400.0
 
 
+def check_seconds(what: str, given: Any, least: str = "0") -> None:
+    """Raises ValueError for what is no number of seconds from `least` ("0", or "above 0") to ten years."""
+    number = isinstance(given, (int, float)) and not isinstance(given, bool)
+    if not number or not 0 <= given <= LONGEST_SLEEP or (given == 0 and least != "0"):
+        raise ValueError(f"{what} takes a number of seconds, from {least} to ten years, not {given!r:.40}")
+
+
 @dataclass(frozen=True, slots=True)
 class Sleep:
     """Wait without holding a worker, for some seconds or until a time (with a zone)."""
@@ -65,21 +73,17 @@ class Sleep:
     def __post_init__(self) -> None:
         if (self.seconds is None) == (self.until is None):
             raise ValueError("Sleep takes either seconds or until=")
-        if self.seconds is not None and not 0 <= self.seconds <= LONGEST_SLEEP:
-            raise ValueError("Sleep takes from 0 to ten years of seconds")
-        if self.until is not None and self.until.tzinfo is None:
+        if self.seconds is not None:
+            check_seconds("Sleep", self.seconds)
+            return
+        if not isinstance(self.until, datetime) or self.until.tzinfo is None:
             raise ValueError("Sleep(until=) needs a datetime with a time zone")
-        if self.until is not None and not 1 < self.until.year < 9999:  # whose zone could lead out of the calendar
+        if not 1 < self.until.year < 9999:  # whose zone could lead out of the calendar
             raise ValueError("Sleep(until=) takes a time in the years 2 to 9998")
 
     def due(self, now: datetime) -> float:
         """POSIX seconds at which it ends, counted from `now`."""
         return now.timestamp() + self.seconds if self.seconds is not None else self.until.timestamp()  # type: ignore[union-attr]
-
-
-def checked_timeout(of: str, timeout: float | None) -> None:
-    if timeout is not None and not 0 <= timeout <= LONGEST_SLEEP:
-        raise ValueError(f"{of}(timeout=) takes from 0 to ten years of seconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +103,8 @@ class WaitFor:
             raise ValueError(f"WaitFor takes the name of a signal, 1 to {LONGEST_NAME} characters")
         if "\0" in self.name or not self.name.isprintable():
             raise ValueError("WaitFor takes the name of a signal: printable text")
-        checked_timeout("WaitFor", self.timeout)
+        if self.timeout is not None:
+            check_seconds("WaitFor(timeout=)", self.timeout)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -131,7 +136,8 @@ class Ask:
             raise ValueError("Ask takes a question as text")
         if options is not None and not list(options):
             raise ValueError("Ask(options=) needs at least one option, or none given at all")
-        checked_timeout("Ask", timeout)
+        if timeout is not None:
+            check_seconds("Ask(timeout=)", timeout)
         schema = schema_of(type)
         for name, value in (
             ("question", question),
@@ -198,10 +204,12 @@ class Spawn:
         object.__setattr__(self, "agent", name)
         if self.release is not None and not is_name(self.release):
             raise ValueError("Spawn(release=) takes the version of a release, or its id, as text")
+        if self.labels is not None and not isinstance(self.labels, Mapping):
+            raise ValueError(f"Spawn(labels=) takes texts by name, not {self.labels!r:.60}")
         if wrong := wrong_labels(self.labels or {}):
             raise ValueError(f"Spawn(labels=): {wrong}")
-        if self.deadline is not None and not 0 < self.deadline <= LONGEST_SLEEP:
-            raise ValueError("Spawn(deadline=) takes up to ten years of seconds")
+        if self.deadline is not None:
+            check_seconds("Spawn(deadline=)", self.deadline, least="above 0")
 
     @property
     def asked(self) -> dict[str, Any]:

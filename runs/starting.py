@@ -21,10 +21,11 @@ from journal.payloads import payload_store
 from runs import stateless
 from runs.dispatch import dispatch
 from runs.errors import BadInput, BusinessIdTaken, RequestKeyTaken, UnknownAgent, UnknownRelease
-from runs.labels import is_writable, wrong_labels
+from runs.labels import wrong_labels
 from runs.models import Release, Run, Status
 from runs.moves import LONGEST_SLEEP, some
 from runs.registry import agents, announce_one, release_for
+from runs.texts import is_writable
 from runs.trees import business_id_of
 
 LONGEST_KEY = 200
@@ -181,5 +182,7 @@ def check(input: Any, request_key: str | None, labels: Mapping[str, str] | None)
         raise BadInput(f"A request key has 1 to {LONGEST_KEY} characters.")
     if request_key is not None and not is_writable(request_key):
         raise BadInput("A request key is whole Unicode text without NUL.")
+    if labels is not None and not isinstance(labels, Mapping):
+        raise BadInput("Labels are texts by name.")
     if wrong := wrong_labels(labels or {}):
         raise BadInput(wrong)

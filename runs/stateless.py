@@ -16,7 +16,7 @@ import psycopg
 from django.db import connection
 
 from journal.encoding import encode
-from runs.engine.projections import plain_text
+from runs.texts import plain_text
 
 WORKER_LOST = "worker lost, start again"
 

@@ -20,6 +20,7 @@ from journal.payloads import PayloadStore
 from journal.read import read_entries
 from runs.agents import Agent
 from runs.moves import Spawn
+from runs.texts import plain_text
 
 RELEASE = """
 SELECT id, version, content ->> 'unique', (content ->> 'deadline')::float8 FROM runs_release
@@ -178,7 +179,7 @@ def cancel_descendants(
     woken: list[tuple[UUID, str]] = []
     level = [root]
     while level:
-        _rows(conn, NEVER_BEGUN, {"why": why, "parents": level}, fetch=False)
+        _rows(conn, NEVER_BEGUN, {"why": plain_text(why), "parents": level}, fetch=False)
         below = [row[0] for row in _rows(conn, CHILDREN, (level,))]
         if below:
             _rows(conn, LOCK_HEADS, (below,))
@@ -203,7 +204,7 @@ def cancel_one(
 ) -> list[tuple[UUID, str]]:
     body: dict[str, Any] = {"verb": "cancel", "reason": why} | ({"cause": cause} if cause else {})
     append_person(run_id, [Draft(Kind.CONTROL, body)], request_id=None, actor=actor, conn=conn)
-    return [(row[0], row[1]) for row in _rows(conn, WAKE, {"run": run_id, "why": f"cancelled by {actor}"})]
+    return [(row[0], row[1]) for row in _rows(conn, WAKE, {"run": run_id, "why": plain_text(f"cancelled by {actor}")})]
 
 
 def _rows(conn: Conn | None, sql: str, given: Any, fetch: bool = True) -> list[Any]:

@@ -13,6 +13,7 @@ from psycopg import Connection
 from journal.committer import Append
 from runs.slots import Slot
 from runs.state import RunState
+from runs.texts import plain_text
 from runs.trees import Newborn
 
 
@@ -41,12 +42,6 @@ class Park:
         }
 
 
-LONGEST_TEXT = 2_000
-
-
-def plain_text(text: str) -> str:
-    """What a text column can keep: PostgreSQL refuses U+0000 and lone surrogates. The journal has the exact words."""
-    return text[:LONGEST_TEXT].replace("\0", "\u2400").encode("utf-8", "replace").decode("utf-8")
 
 
 @dataclass(frozen=True, slots=True)

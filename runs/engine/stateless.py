@@ -19,12 +19,13 @@ from journal.entries import Draft, Kind
 from runs.agents import Agent
 from runs.engine.claims import Claim, Lost
 from runs.engine.performing import Flight
-from runs.engine.projections import Park, plain_text
+from runs.engine.projections import Park
 from runs.engine.slice import Slice
 from runs.memory.store import Memory, MemoryRun, start_body
 from runs.memory.worker import MemoryWorker
 from runs.moves import Call, Decided, Fail, Finish, Move
 from runs.outcomes import describe
+from runs.texts import plain_text
 from runs.trees import Newborn
 
 if TYPE_CHECKING:

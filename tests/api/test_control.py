@@ -33,6 +33,16 @@ def test_held_and_resumed_it_is_where_it_was(cast: Cast, desk: Desk, run: dict[s
     ]
 
 
+@pytest.mark.parametrize("verb", ["hold", "cancel", "note", "resume", "release", "retry"])
+def test_a_reason_may_hold_what_no_column_can(cast: Cast, desk: Desk, run: dict[str, Any], verb: str) -> None:
+    body = {"text" if verb == "note" else "reason": "the bank\0is closed"}
+    answer = cast("max").post(f"/runs/{run['id']}/{verb}", body)
+    assert answer.status_code == (200 if verb in ("hold", "cancel", "note") else 409)
+    desk.work()
+    last = cast("max").get(f"/runs/{run['id']}/journal").json()["items"]
+    assert answer.status_code == 409 or any("the bank\0is closed" in entry["body"].values() for entry in last)
+
+
 def test_cancelled_it_ends_and_says_why(cast: Cast, desk: Desk, run: dict[str, Any]) -> None:
     assert cast("max").post(f"/runs/{run['id']}/cancel", WHY).status_code == 200
     desk.work()

@@ -10,7 +10,7 @@ import pytest
 
 from runs.answer_types import schema_fault
 from runs.errors import BadInput
-from runs.moves import Ask, Sleep, Spawn
+from runs.moves import Ask, Sleep, Spawn, WaitFor
 from runs.starting import start_run
 
 
@@ -27,6 +27,7 @@ BAD_LABELS = [
     ({"": "a"}, "1 to 200 characters"),
     ({"a" * 201: "b"}, "1 to 200 characters"),
     ({"a": "b" * 201}, "a value at most 200"),
+    ({"a": None}, "names and values are texts, not str and NoneType"),
     ({str(n): "" for n in range(51)}, "at most 50 labels"),
 ]
 
@@ -47,6 +48,13 @@ def test_labels_are_judged_the_same_for_a_child_and_for_a_start(labels: Any, sai
         (lambda: Spawn("desk", release=7), "Spawn(release=) takes the version"),  # type: ignore[arg-type]
         (lambda: Sleep(until=datetime.max.replace(tzinfo=UTC)), "Sleep(until=) takes a time in the years 2 to 9998"),
         (lambda: Sleep(until=datetime.min.replace(tzinfo=UTC)), "Sleep(until=) takes a time in the years 2 to 9998"),
+        (lambda: Spawn("desk", labels=["a"]), "Spawn(labels=) takes texts by name, not ['a']"),  # type: ignore[arg-type]
+        (lambda: Spawn("desk", deadline="5"), "seconds, from above 0 to ten years, not '5'"),  # type: ignore[arg-type]
+        (lambda: Spawn("desk", deadline=0), "Spawn(deadline=) takes a number of seconds, from above 0"),
+        (lambda: Sleep(float("nan")), "Sleep takes a number of seconds, from 0 to ten years, not nan"),
+        (lambda: Sleep(until="2031-01-31"), "Sleep(until=) needs a datetime"),  # type: ignore[arg-type]
+        (lambda: WaitFor("go", timeout="5"), "WaitFor(timeout=) takes a number of seconds"),  # type: ignore[arg-type]
+        (lambda: Ask("Which?", timeout=-1), "Ask(timeout=) takes a number of seconds"),
         (lambda: Ask("Which?", {"type": "banana"}), '"banana" is not valid'),
         (lambda: Ask("Which?", {"$ref": "http://127.0.0.1:9/x"}), "is not fetched"),
         (lambda: Ask("Which?", {"$ref": "#/$defs/none"}), "does not exist"),

@@ -7,19 +7,22 @@ from django.db import connection, transaction
 
 from journal.append import append_person, lock_head
 from journal.entries import Draft, Entry, Kind
-from journal.errors import NotFinished
+from journal.errors import NoSuchEntry, NotFinished
 from journal.payloads import payload_store, pointers_in
 from journal.read import read_entries
 
 
 def erase_entries(run_id: UUID, seqs: Collection[int] | None = None, *, actor: str, reason: str) -> list[int]:
     """Erases the bodies of these entries (None: of all) and their payloads, and appends a NOTE that says so. Returns
-    the seqs that had something to erase. Raises NoSuchRun, and NotFinished: a run that goes on needs its journal."""
+    the seqs that had something to erase. Raises NoSuchRun, NoSuchEntry, and NotFinished: a run that goes on needs its
+    journal."""
     with transaction.atomic():
         lock_head(run_id)
         entries = read_entries(connection, run_id)
         if not any(entry.kind == Kind.DONE for entry in entries):
             raise NotFinished(str(run_id))
+        if missing := sorted(set(seqs or ()) - {entry.seq for entry in entries}):
+            raise NoSuchEntry(f"({', '.join(map(str, missing[:10]))})")
         chosen = [entry for entry in entries if seqs is None or entry.seq in seqs]
         erased = [entry.seq for entry in chosen if _erase(entry)]
         if erased:

@@ -41,5 +41,9 @@ class NotFinished(JournalError):
     """The run has not ended; nothing of it is erased."""
 
 
+class NoSuchEntry(JournalError):
+    """The run has no such entry."""
+
+
 class ImportRefused(JournalError):
     """This journal cannot be imported."""

@@ -195,7 +195,7 @@ def test_a_database_that_is_away_is_503_and_asks_to_come_back(cast: Cast, monkey
 
 def test_each_error_of_the_rooms_has_its_place_in_the_table() -> None:
     """Errors that never leave a worker or a command of the journal are named here instead."""
-    inside = {"CommitterClosed", "ImportRefused", "NotFinished"}
+    inside = {"CommitterClosed", "ImportRefused", "NoSuchEntry", "NotFinished"}
     for module in (run_errors, recovery_errors, journal_errors, access, guards):
         for name, kind in vars(module).items():
             if not isinstance(kind, type) or not issubclass(kind, Exception) or kind.__module__ != module.__name__:

@@ -7,8 +7,10 @@ from uuid import uuid4
 import pytest
 
 from journal.erase import erase_entries
+from runs.access import shell_actor
 from runs.generate import generate
 from runs.models import Run, Status
+from runs.queries import entries_of
 from runs.short_ids import short_id
 from tests.cli.manage import AtTerminal, manage, refused
 
@@ -60,4 +62,10 @@ def test_export_and_import(run: Run, tmp_path: Path) -> None:
 def test_erase(run: Run) -> None:
     words = ("--actor", "max", "--reason", "asked for")
     assert manage("journal", "erase", run.id, "--seq", 1, "--seq", 2, *words).last == "2 entries erased"
+    again = manage("journal", "erase", run.id, "--seq", 1, *words)
+    assert (again.last, again.err) == ("0 entries erased", "They were erased before.\n")
+    assert "no such entry. (98, 99)" in refused(manage("journal", "erase", run.id, "--seq", 99, "--seq", 98, *words))
     assert "--reason" in refused(manage("journal", "erase", run.id, "--actor", "max"))
+    assert "Give a reason" in refused(manage("journal", "erase", run.id, "--reason", " "))
+    assert manage("journal", "erase", run.id, "--seq", 3, "--reason", "asked for").code == 0
+    assert [entry.actor for entry in entries_of(run.id)][-2:] == ["max", shell_actor()]

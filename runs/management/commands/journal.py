@@ -12,7 +12,9 @@ from journal.erase import erase_entries
 from journal.export import export_run
 from journal.importing import import_journals
 from journal.verify import all_runs, verify_run
-from runs.management.arguments import JournalParam, RunsCommand
+from runs.access import shell_actor
+from runs.commands import given_reason
+from runs.management.arguments import JournalParam, RunsCommand, reason_option
 from terminal.command import FAILED, HELP, exit_codes
 from terminal.numbers import Whole
 from terminal.screen import Advance, Screen
@@ -64,7 +66,10 @@ def export(screen: Screen, /, runs: tuple[UUID, ...]) -> None:
 @click.argument("file", type=click.File(encoding="utf-8"))
 @click.pass_obj
 def take_in(screen: Screen, /, file: IO[str]) -> None:
-    """Take exported journals in, all or none; refuses changed ones. FILE is - for standard input."""
+    """Take exported journals in, all or none; refuses changed ones. FILE is - for standard input.
+
+    They can be verified, exported and replayed in tests. They are no runs: no list or page shows them.
+    """
     with screen.progress("entries") as told:
         runs = import_journals(counted(file, told))
     for run_id in runs:
@@ -80,12 +85,14 @@ def counted(lines: IO[str], told: Advance) -> Iterator[str]:
 @words.command(epilog=exit_codes())
 @click.argument("run", type=JournalParam())
 @click.option("--seq", type=Whole(1), multiple=True, help="An entry; without it all of them.")
-@click.option("--actor", required=True, help="Who orders it.")
-@click.option("--reason", required=True)
+@click.option("--actor", help="Who orders it; without it you.")
+@reason_option()
 @click.pass_obj
-def erase(screen: Screen, /, run: UUID, seq: tuple[int, ...], actor: str, reason: str) -> None:
+def erase(screen: Screen, /, run: UUID, seq: tuple[int, ...], actor: str | None, reason: str) -> None:
     """Turn bodies of a finished run into tombstones; the chain still verifies."""
-    erased = erase_entries(run, list(seq) or None, actor=actor, reason=reason)
+    erased = erase_entries(run, list(seq) or None, actor=actor or shell_actor(), reason=given_reason(reason))
+    if not erased:
+        screen.note("They were erased before.")
     screen.line(f"{len(erased)} entries erased")
 
 

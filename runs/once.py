@@ -13,6 +13,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from journal.encoding import canonical, decode, encode, problems
 from runs.errors import RunsError
+from runs.texts import is_writable
 
 # Yours to create, in the database in which your work acts. Rows older than your callers' longest `key_ttl` may go.
 ONCE_TABLE = """
@@ -40,8 +41,11 @@ def once(connection: Database, key: str, work: Callable[[], Any], *, args: Any =
 
     `connection`: psycopg's or Django's, on which `work` acts too: inside the caller's transaction if one is open, else
     in one of its own, committed before this returns. `args`: what the key stands for (JSON values). What `work` raises
-    undoes all, and the key is free again. Raises KeyReused (answer 409), ValueError for a result that cannot be kept.
+    undoes all, and the key is free again. Raises KeyReused (answer 409), ValueError for a key that is none and for a
+    result that cannot be kept.
     """
+    if not isinstance(key, str) or not key or not is_writable(key):
+        raise ValueError(f"once: a key is a text that is not empty, like ctx.key, not {key!r:.60}")
     digest = hashlib.sha256(canonical(args)).digest()
     with _transaction(connection), connection.cursor() as cursor:
         cursor.execute(REMEMBER, (key, digest))

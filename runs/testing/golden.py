@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from journal.encoding import decode, tagged
-from journal.entries import Entry
+from journal.entries import Entry, Kind
 from journal.upcasters import upcast
 from runs.agents import Agent
 from runs.engine.drivers import Diverged, driver_for
@@ -51,7 +51,9 @@ def replay(agent: Agent, source: str | Path | Sequence[Entry]) -> str | None:
     `source`: the path of a golden journal or of an export (`manage.py journal export`), or entries.
     """
     entries = read_journal(source) if isinstance(source, (str, Path)) else list(source)
-    if entries and entries[0].body.get("agent") != agent.name:
+    if not entries or entries[0].kind != Kind.START:
+        raise ValueError("this is no journal: its first entry is no START")
+    if entries[0].body.get("agent") != agent.name:
         raise ValueError(f"this is a journal of {entries[0].body.get('agent')!r}, not of {agent.name!r}")
     return redecide(agent, entries)
 
@@ -68,8 +70,16 @@ def redecide(agent: Agent, entries: Sequence[Entry]) -> str | None:
 
 
 def read_journal(path: str | Path) -> list[Entry]:
-    """The entries of a golden journal or an export."""
-    return [_entry(json.loads(line)) for line in Path(path).read_text().splitlines() if line.strip()]
+    """The entries of a golden journal or an export. Raises ValueError naming the line that is no entry."""
+    found = []
+    for number, line in enumerate(Path(path).read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+        if line.strip():
+            try:
+                found.append(_entry(json.loads(line)))
+            except (ValueError, TypeError, LookupError, AttributeError) as error:
+                said = "a golden journal or an export (manage.py journal export) is wanted"
+                raise ValueError(f"{path}, line {number}, is no entry of a journal: {said}") from error
+    return found
 
 
 def _line(entry: Entry) -> str:

@@ -56,6 +56,13 @@ def deeds(conn: psycopg.Connection[Any]) -> int:
     return int(row[0])
 
 
+@pytest.mark.parametrize("key", [None, 5, "", "k\0", "\udcff"])
+def test_a_key_that_is_none_does_nothing(place: psycopg.Connection[Any], key: Any) -> None:
+    with pytest.raises(ValueError, match=r"once: a key is a text that is not empty, like ctx\.key, not "):
+        do(place, key)
+    assert deeds(place) == 0
+
+
 def test_the_second_call_is_told_what_the_first_did(place: psycopg.Connection[Any]) -> None:
     assert do(place, args={"a": 1}) == do(place, args={"a": 1}) == {"deed": 1}
     assert deeds(place) == 1

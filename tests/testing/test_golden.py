@@ -56,3 +56,17 @@ def test_a_changed_end_is_a_divergence_too(driver: str, tmp_path: Path) -> None:
     assert testing.replay(ends_with(1), path) is None
     told = testing.replay(ends_with(2), path)
     assert told is not None and "[{'finish': [1, " in told and "[{'finish': [2, " in told
+
+
+@pytest.mark.parametrize("text", ["good day", "{}", "[1]", "5", '{"kind": "START"}', "\n\nnull"])
+def test_a_file_that_is_no_journal_is_named_with_its_line(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r"notes\.txt, line \d, is no entry of a journal"):
+        testing.replay(desk, path)
+
+
+def test_nothing_is_no_journal(tmp_path: Path) -> None:
+    (tmp_path / "empty").write_text("")
+    with pytest.raises(ValueError, match="its first entry is no START"):
+        testing.replay(desk, tmp_path / "empty")

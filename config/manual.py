@@ -25,9 +25,11 @@ def changed(request: HttpRequest, page: str) -> str | None:
 @condition(etag_func=changed)
 def manual(request: HttpRequest, page: str) -> HttpResponse:
     """One file of it, read whole: the largest is the search index."""
+    if not BUILT.is_dir():
+        return HttpResponse("The manual is not built here yet: run `make docs`.\n", "text/plain", 404)
     file = file_of(page)
     if not file.is_file():
-        raise Http404("There is no such page in the manual; `make docs` builds it.")
+        raise Http404
     kind, _ = mimetypes.guess_type(file.name)
     return HttpResponse(file.read_bytes(), content_type=kind or "application/octet-stream")
 

@@ -36,6 +36,8 @@ INTENTS = """
 SELECT i ->> 'state', count(*), extract(epoch FROM clock_timestamp() - min((i ->> 'since')::timestamptz))::float8
   FROM runs_run, jsonb_array_elements(intents) AS i WHERE NOT intents = '[]' GROUP BY 1
 """
+OF_PROXIES = ("X-Forwarded-", "Forwarded", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "True-Client-Ip", "Via",
+              "Cf-Connecting-Ip")  # fmt: skip
 
 
 @require_safe
@@ -66,7 +68,7 @@ def may_look(request: HttpRequest) -> bool:
         return user is not None and user.has_perm(VIEW)
     if request.user.is_authenticated:
         return request.user.has_perm(VIEW)
-    forwarded = "X-Forwarded-For" in request.headers or "Forwarded" in request.headers
+    forwarded = any(name.title().startswith(OF_PROXIES) for name in request.headers)
     return not settings.HOLDFAST_METRICS_TOKEN and not forwarded and is_loopback(request.META.get("REMOTE_ADDR", ""))
 
 

@@ -1,11 +1,12 @@
 """Every address of Holdfast."""
 
-from django.urls import URLPattern, URLResolver, include, path
+from django.urls import URLPattern, URLResolver, include, path, re_path
 
 from config import health
 from config.api import api
 from config.manual import manual
 from config.metrics import metrics
+from config.slashes import without_slash
 from runs.pages import login
 
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -19,4 +20,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", api.urls),
     path("", include("runs.pages.urls")),
     path("", include("recovery.urls")),
+    re_path(r"^(?!api/|docs/)(?P<there>[^/].*[^/])/$", without_slash),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Annotated
 
 from django.contrib.auth.models import User
@@ -10,7 +11,6 @@ from django.http import HttpRequest, StreamingHttpResponse
 from ninja import Header, Path, Query, Router
 from ninja.errors import ValidationError
 from ninja.responses import Status as Answer
-from pydantic import BaseModel
 
 from runs.access import APPROVE, CONTROL, START, VIEW
 from runs.commands import (
@@ -79,7 +79,7 @@ def start(request: HttpRequest, given: StartBody) -> Answer[RunDetail]:
 @router.get("/runs", auth=may(VIEW), response={200: RunList, **problems(404, 409)}, tags=["runs"])
 def runs(request: HttpRequest, filters: Query[RunFilters]) -> RunList:
     """Runs, the newest first."""
-    refuse_unknown(request, RunFilters)
+    refuse_unknown(request, RunFilters.model_fields)
     labels = {(name, value) for name, _, value in (label.partition(":") for label in filters.label)}
     if len(labels) > len(dict(labels)):  # nothing has two values of one label
         return RunList(items=[], next_cursor=None)
@@ -97,9 +97,9 @@ def runs(request: HttpRequest, filters: Query[RunFilters]) -> RunList:
     return RunList(items=[answers.run_row(run) for run in found], next_cursor=following)
 
 
-def refuse_unknown(request: HttpRequest, filters: type[BaseModel]) -> None:
+def refuse_unknown(request: HttpRequest, known: Collection[str]) -> None:
     """A misspelt filter would show everything as if nothing had been asked."""
-    unknown = sorted(request.GET.keys() - filters.model_fields.keys())
+    unknown = sorted(request.GET.keys() - set(known))
     if unknown:
         raise ValidationError([{"loc": ("query", name), "msg": "there is no such filter"} for name in unknown])
 
@@ -118,6 +118,7 @@ def journal(
     limit: Limit = 500,
 ) -> EntryList:
     """Entries with a seq above `after`, bodies in the journal's own tagged form."""
+    refuse_unknown(request, ("after", "limit"))
     found = entries_of(find_run(ref).id, after=after, limit=limit + 1)
     following = str(found[limit - 1].seq) if len(found) > limit else None
     return EntryList(items=[answers.entry(e) for e in found[:limit]], next_cursor=following)
@@ -126,6 +127,7 @@ def journal(
 @router.get("/runs/{ref}/state", auth=may(VIEW), response={200: StateOut, **problems(404, 409)}, tags=["runs"])
 def state(request: HttpRequest, ref: str, at: Annotated[int | None, Query(ge=1, le=LAST_SEQ)] = None) -> StateOut:
     """What the journal amounts to, now or just after entry `at`."""
+    refuse_unknown(request, ("at",))
     found = find_run(ref)
     if answers.is_stateless(found):
         raise StatelessRun
@@ -140,6 +142,7 @@ def stream(
     last_event_id: Annotated[int | None, Header(alias="Last-Event-ID", ge=0, le=LAST_SEQ)] = None,
 ) -> StreamingHttpResponse:
     """Server-sent events: `entry` for each entry behind `Last-Event-ID` or `after`, `status`, and `end` after DONE."""
+    refuse_unknown(request, ("after",))
     user = request.user
     assert isinstance(user, User)
     events = events_of(find_run(ref).id, after if last_event_id is None else last_event_id, user.pk)
@@ -202,7 +205,7 @@ def answer(request: HttpRequest, ref: str, given: AnswerBody) -> RunDetail:
 @router.get("/intents", auth=may(VIEW), response={200: IntentList, **problems()}, tags=["intents"])
 def intents(request: HttpRequest, filters: Query[IntentFilters]) -> IntentList:
     """Unsettled intents, of parked runs and of those under way; the oldest first within a page."""
-    refuse_unknown(request, IntentFilters)
+    refuse_unknown(request, IntentFilters.model_fields)
     found, following = list_intents(state=filters.state, after=filters.cursor, limit=filters.limit)
     return IntentList(items=[answers.intent(view) for view in found], next_cursor=str(following) if following else None)
 

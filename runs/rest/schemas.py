@@ -73,7 +73,7 @@ class StartBody(Given):
         None, description="Seconds from now, or a time with its zone, at which it is cancelled if it has not ended."
     )
     priority: int = Field(0, ge=0, le=9, description="A higher one is claimed sooner.")
-    wait: float = Field(0, ge=0, description="Seconds to wait for the run to end or park; at most 30.")
+    wait: float = Field(0, ge=0, description="Seconds to wait for the run to end or park; more than 30 are 30.")
 
 
 class ReasonBody(Given):

@@ -125,7 +125,8 @@ def test_many_ended_runs_are_told_from_statistics(cast: Cast, desk: Desk, monkey
 
 def test_who_may_look(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ask().status_code == 200  # from this machine
-    assert ask(**{"X-Forwarded-For": "203.0.113.9"}).status_code == 401
+    for proxy in ("X-Forwarded-For", "X-Forwarded-Host", "Forwarded", "X-Real-IP", "Via", "CF-Connecting-IP"):
+        assert ask(**{proxy: "203.0.113.9"}).status_code == 401, proxy
     assert Client(REMOTE_ADDR="203.0.113.9").get("/metrics").status_code == 401
     assert ask(Authorization=f"Bearer {cast('victor').token}").status_code == 200
     assert ask(Authorization=f"Bearer {cast('nemo').token}").status_code == 401

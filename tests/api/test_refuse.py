@@ -159,6 +159,12 @@ def test_a_filter_that_means_nothing_is_422(cast: Cast, query: dict[str, Any]) -
     assert problem(cast("victor").get("/runs", **query))["status"] == 422
 
 
+@pytest.mark.parametrize("path", ["journal?affter=1", "state?seq=1", "stream?limit=1"])
+def test_a_misspelt_word_of_a_read_is_422(cast: Cast, path: str) -> None:
+    refusal = problem(cast("victor").get(f"/runs/{uuid4()}/{path}"))
+    assert refusal["status"] == 422 and "there is no such filter" in refusal["detail"]
+
+
 @pytest.mark.parametrize("ref", ["r-0", "nonsense", "%00", "r-%00%00%00%00%00%00%00%00", "019aa000", "r-ABCDEFGH"])
 def test_a_run_that_is_not_there_is_404(cast: Cast, ref: str) -> None:
     assert problem(cast("victor").get(f"/runs/{ref}"))["status"] == 404

@@ -52,4 +52,5 @@ def test_nothing_else_is_served(built: Path, address: str) -> None:
 @pytest.mark.django_db
 def test_where_it_was_not_built_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
     monkeypatch.setattr(manual, "BUILT", tmp_path / "nowhere")
-    assert Client().get("/docs/").status_code == 404
+    answer = Client().get("/docs/")
+    assert answer.status_code == 404 and b"run `make docs`" in answer.content

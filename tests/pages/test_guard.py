@@ -28,6 +28,15 @@ def test_nobody_signed_in_is_led_to_the_login_and_back(page: str) -> None:
     assert answer["Location"] == f"/login?next={address}"
 
 
+def test_a_slash_too_many_leads_to_the_page_and_nowhere_else() -> None:
+    assert Client().get("/runs/?status=done")["Location"] == "/runs?status=done"
+    assert Client().get(f"{Story().url}/").status_code == 302
+    for nowhere in ("/nothing/", "/%2Fevil.example/", "/%5Cevil.example/", "/api/v1/runs/", "/runs//"):
+        answer = Client().get(nowhere)
+        assert answer.status_code == 404, nowhere
+    assert Client().post("/runs/").status_code == 405
+
+
 @pytest.mark.parametrize(
     "verb",
     [

@@ -1,0 +1,16 @@
+"""An address with a slash too many at its end leads to the one without."""
+
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import Resolver404, resolve
+from django.views.decorators.http import require_safe
+
+
+@require_safe
+def without_slash(request: HttpRequest, there: str) -> HttpResponse:
+    """Only to what there is."""
+    try:
+        resolve(f"/{there}")
+    except Resolver404:
+        raise Http404 from None
+    asked = request.META.get("QUERY_STRING", "")
+    return HttpResponseRedirect(f"/{there}" + (f"?{asked}" if asked else ""))

@@ -1,6 +1,7 @@
 #!/usr/bin/env python
 """Runs Holdfast's commands: `manage.py help` lists them."""
 
+import io
 import os
 import sys
 
@@ -10,6 +11,16 @@ def main() -> None:
         sys.exit(f"holdfast: Python 3.12-3.14 is needed, this is {sys.version.split()[0]}. `make up` finds one.")
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # what the terminal's encoding lacks is written as an escape
+    try:
+        run()
+    except KeyboardInterrupt:  # before a command could say it
+        sys.exit(130)
+
+
+def run() -> None:
     from django.core.exceptions import ImproperlyConfigured
     from django.db import InterfaceError, OperationalError
 

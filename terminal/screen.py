@@ -87,10 +87,15 @@ class Screen:
         return Text(" ").join(_rich(cell) for cell in cells)
 
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[Cell]], empty: str = "") -> None:
-        """For a script one line a row without a head; for a person a table as wide as the window, or `empty`."""
+        """For a script one line a row without a head; for a person a table as wide as the window, or `empty`. In a
+        window too narrow for it the parts of a row stand one below the other."""
         if not self.terminal:
             for row in rows:
                 self.line("\t".join(_text(cell) for cell in row))
+            return
+        found = list(rows)
+        if found and needed(columns, found) > self.console.width:
+            self._records(columns, found)
             return
         from rich import box
         from rich.table import Table
@@ -99,12 +104,20 @@ class Screen:
         for column in columns:
             justify = "right" if column.right else "left"
             table.add_column(column.title, no_wrap=column.keep, overflow="fold", justify=justify)  # type: ignore[arg-type]
-        for row in rows:
+        for row in found:
             table.add_row(*(_rich(cell) for cell in row))
-        if table.row_count:
+        if found:
             self.console.print(table)
         elif empty:
             self.line(empty)
+
+    def _records(self, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> None:
+        """For a window too narrow for the table: a thing's parts one below the other."""
+        for row in rows:
+            self.console.print(_rich(row[0]))
+            for column, cell in zip(columns[1:], row[1:], strict=True):
+                if _text(cell):
+                    self.console.print(self.styled(f"  {column.title}:" if column.title else " ", cell))
 
     def sure(self, question: str) -> bool:
         """A typed y; anything else is no. Raises click.Abort when nobody can answer."""
@@ -139,6 +152,16 @@ class Screen:
             plain: dict[str, Any] = {"no_color": True, "color_system": None} if self._plain else {}
             self._console = Console(file=_stream(self.out), highlight=False, markup=False, emoji=False, **plain)
         return self._console
+
+
+NARROWEST = 10  # characters of a column whose words may wrap
+
+
+def needed(columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> int:
+    """The width of a window in which a table of these can be read."""
+    widths = [max(len(column.title), *(len(_text(row[n])) for row in rows)) for n, column in enumerate(columns)]
+    least = (width if column.keep else min(width, NARROWEST) for column, width in zip(columns, widths, strict=True))
+    return sum(least) + 3 * (len(columns) - 1)
 
 
 def _is_terminal(stream: OutputWrapper) -> bool:

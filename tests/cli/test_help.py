@@ -1,6 +1,7 @@
 """Every command says what it does, how it ends, and what is wrong with the words it was given."""
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -10,6 +11,7 @@ from psycopg.conninfo import make_conninfo
 
 from runs.generate import generate
 from terminal.command import TerminalCommand
+from tests.api.conftest import Desk
 from tests.cli.manage import ROOT, manage, refused
 
 OURS = ("config", "journal", "recovery", "runs")
@@ -99,3 +101,19 @@ def test_a_script_never_loads_what_draws(dsn: str) -> None:
     command = [sys.executable, "-X", "importtime", "manage.py", "runs"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
     assert " rich" not in done.stderr
+
+
+def test_ctrl_c_while_a_command_loads_is_130_without_a_traceback(dsn: str) -> None:
+    words = [sys.executable, "-v", "manage.py", "runs"]  # says what it imports
+    with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        said = next(line for line in process.stderr if "django.core.exceptions" in line)
+        process.send_signal(signal.SIGINT)
+        said = process.stderr.read()
+    assert process.returncode == 130 and "Traceback" not in said
+
+
+def test_what_the_encoding_of_a_terminal_lacks_is_written_as_an_escape(desk: Desk) -> None:
+    run = manage("start", "desk", "--label", "town:Köln").last
+    done = in_a_process(PYTHONIOENCODING="ascii")
+    assert done.returncode == 0 and run in done.stdout and "K\\xf6ln" in done.stdout, done.stderr

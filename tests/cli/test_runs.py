@@ -72,3 +72,12 @@ def test_wrong_words_are_refused(dsn: str) -> None:
     assert "cursor" in refused(manage("runs", "--cursor", "x"))
     assert "--limit" in refused(manage("runs", "--limit", "0"))
     assert "KEY:VALUE" in refused(manage("runs", "--label", "x"))
+
+
+def test_in_a_narrow_window_the_parts_of_a_run_stand_one_below_the_other(dsn: str, at_terminal: AtTerminal) -> None:
+    generate(3, 5)
+    for columns in (20, 40):
+        lines = at_terminal("runs", columns=columns, NO_COLOR="1").end().out.splitlines()
+        heads = [line for line in lines if line.startswith("r-")]
+        assert len(heads) == 3 and all(len(line.rstrip()) <= columns for line in lines)
+        assert any(line.startswith("  status: ") for line in lines)

@@ -127,7 +127,8 @@ def next_act(slot: Slot, tool: Tool, digest: str, moment: Moment, absent: bool =
         if approval.verdict == "requested":
             if approval.digest != digest:
                 return RequestApproval()
-            return AwaitPerson("awaiting_approval", f"{slot.tool} (step {slot.step}) waits for approval")
+            anew = ", anew: the tool has changed since the call was decided" if approval.digest != slot.digest else ""
+            return AwaitPerson("awaiting_approval", f"{slot.tool} (step {slot.step}) waits for approval{anew}")
     if not slot.attempts:
         return Send("approval" if slot.gate == "approval" else "worker")
     if absent:

@@ -82,7 +82,11 @@ def test_at_a_terminal_a_parked_run_names_the_command_that_releases_it(desk: Des
     with desk.at_work():
         done = at_terminal("start", "desk", "--input", LARGE, "--wait", NO_COLOR="1").end()
     assert done.code == 4
-    assert "refund (step 1) waits for approval" in done.out and "anew" not in done.out and "manage.py approve r-" in done.out
+    assert (
+        "refund (step 1) waits for approval" in done.out
+        and "anew" not in done.out
+        and "manage.py approve r-" in done.out
+    )
 
 
 def test_ctrl_c_leaves_the_run_running_and_says_how_to_look_at_it(desk: Desk, at_terminal: AtTerminal) -> None:

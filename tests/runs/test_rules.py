@@ -135,7 +135,9 @@ def test_a_gated_call_waits_for_its_approval_and_for_no_other() -> None:
     assert waiting == AwaitPerson("awaiting_approval", "function (step 1) waits for approval")
     anew = ("APPROVAL", {"verdict": "requested", "digest": "other"})
     again = act(slot(requested, granted, anew, gate="approval"), keyed, digest="other")
-    assert isinstance(again, AwaitPerson) and again.why.endswith("anew: the tool has changed since the call was decided")
+    assert isinstance(again, AwaitPerson) and again.why.endswith(
+        "anew: the tool has changed since the call was decided"
+    )
     assert act(slot(requested, granted, gate="approval"), keyed) == Send("approval")
     assert act(slot(requested, granted, gate="approval"), keyed, digest="other") == RequestApproval()
     assert act(slot(requested, gate="approval"), keyed, digest="other") == RequestApproval()

@@ -48,7 +48,7 @@ def test_a_note_is_written_also_when_the_run_has_ended(olga: Client) -> None:
 def test_a_signal_is_sent_with_its_payload_once(olga: Client) -> None:
     story = Story()
     story.opens(Kind.TIMER, verb="set", signal="confirmed")
-    story.now_is(Status.WAITING, "waits for the signal confirmed")
+    story.now_is(Status.WAITING, "waits for the signal confirmed", awaits_signals=["confirmed"])
     address = f"{story.url}/signal?name=confirmed"
     assert address in olga.get(story.url).content.decode()
     assert 'value="confirmed"' in olga.get(address).content.decode()

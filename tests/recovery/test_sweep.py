@@ -146,6 +146,7 @@ def test_a_due_run_that_a_round_could_not_send_is_tried_with_the_next(crew: Crew
     assert sweep.pause() == sweep.every, "nothing is due"
     execute(crew, "UPDATE runs_run SET wake_at = clock_timestamp() + interval '20 ms' WHERE id = %s", run_id)
     assert sweep.pause() < 0.05, "it is heard of in the middle of a pause"
+    execute(crew, "UPDATE runs_run SET wake_at = clock_timestamp() WHERE id = %s", run_id)
     sweep.once()
     assert sweep.pause() == sweep.every, "what was due before the last look waits for the next round"
 

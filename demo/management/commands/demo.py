@@ -1,7 +1,7 @@
 import random
 import signal
+import threading
 import time
-from types import FrameType
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
@@ -24,12 +24,13 @@ class Command(BaseCommand):
         parser.add_argument("--count", type=int, help="end after so many runs (default: never)")
 
     def handle(self, *args: Any, every: float, count: int | None, **options: Any) -> None:
-        signal.signal(signal.SIGTERM, _leave)
+        stopping = threading.Event()  # an exception out of a signal handler may be lost in whatever it interrupts
+        signal.signal(signal.SIGTERM, lambda *_: stopping.set())
         began, started = time.monotonic(), 0
         parts = programme(every)
         due = {part.agent: began + part.first for part in parts}
         begun = dict.fromkeys(due, 0)
-        while count is None or started < count:
+        while not stopping.is_set() and (count is None or started < count):
             try:
                 let_people_act()
                 for part in (part for part in parts if due[part.agent] <= time.monotonic() and started != count):
@@ -41,7 +42,7 @@ class Command(BaseCommand):
                 self.stderr.write(f"demo: {str(error).splitlines()[0]}")
                 connection.close()
             if started != count:
-                time.sleep(min(LONGEST_NAP, max(0.01, min(due.values()) - time.monotonic())))
+                stopping.wait(min(LONGEST_NAP, max(0.01, min(due.values()) - time.monotonic())))
 
 
 def start_one(part: Part) -> bool:
@@ -52,7 +53,3 @@ def start_one(part: Part) -> bool:
     awaiting = runs.filter(status=Status.AWAITING_APPROVAL).count()
     start(part.agent, part.brief(random.Random(), awaiting))
     return True
-
-
-def _leave(_signal: int, _frame: FrameType | None) -> None:
-    raise SystemExit

@@ -42,8 +42,6 @@ class Park:
         }
 
 
-
-
 @dataclass(frozen=True, slots=True)
 class Then:
     """What goes with an append: children to be born, and how the run is let go."""

@@ -12,7 +12,8 @@ from pydantic import BaseModel
 from journal.append import append_person
 from journal.entries import Draft
 from journal.verify import verify_run
-from runs.commands import answer_ask, answer_fault, signal_run
+from runs.answer_types import answer_fault
+from runs.commands import answer_ask, signal_run
 from runs.errors import AnswerInvalid
 from runs.models import Run
 from runs.queries import entries_of
@@ -63,8 +64,8 @@ class Address(BaseModel):
 def test_an_answer_is_checked_against_the_asked_type(type_: Any, right: Any, wrong: Any, told: str) -> None:
     asked = Ask("Which?", type_)
     slot = Slot(1, "ask", 2, None, {"question": asked.question, "schema": asked.schema})  # type: ignore[arg-type]
-    assert answer_fault(slot, right) is None
-    assert told in (answer_fault(slot, wrong) or ""), answer_fault(slot, wrong)
+    assert answer_fault(slot.body, right) is None
+    assert told in (answer_fault(slot.body, wrong) or ""), answer_fault(slot.body, wrong)
 
 
 def test_an_option_is_itself_and_not_what_equals_it(crew: Crew) -> None:

@@ -28,6 +28,7 @@ from psycopg.conninfo import make_conninfo
 from config.celery import app
 from config.embedded import valkey
 from config.embedded.postgres import Postgres
+from tests.rig.fixtures import payments as payments
 
 FOLDER = "HOLDFAST_TEST_FOLDER"
 TEMPLATE = "holdfast_template"

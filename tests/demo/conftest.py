@@ -6,7 +6,7 @@ import pytest
 from runs.registry import agents, announce
 from tests.rig.crew import Crew
 from tests.rig.crew import crew as crew
-from tests.rig.fixtures import ledger as ledger
+from tests.rig.fixtures import own_ledger as own_ledger
 from tests.rig.fleet import fleet as fleet
 from tests.rig.fleet import nursery as nursery
 

@@ -15,7 +15,7 @@ from tests.docs.manual import blocks
 from tests.docs.modules import AGENTS, TESTS, Manual
 from tests.docs.modules import manual as manual
 from tests.rig.crew import Crew, start, state
-from tests.rig.fixtures import ledger as ledger
+from tests.rig.fixtures import own_ledger as own_ledger
 from tests.rig.ledger import Ledger
 
 GUIDE = "writing-agents.md"

@@ -17,7 +17,7 @@ from runs.tools import Cancelled, ToolContext
 from tests.docs.manual import blocks
 from tests.docs.modules import AGENTS
 from tests.rig.crew import Crew, journal, start, state
-from tests.rig.fixtures import ledger as ledger
+from tests.rig.fixtures import own_ledger as own_ledger
 from tests.rig.ledger import Ledger
 
 GUIDE = "".join(block.text for block in blocks("python") if block.page.name == "writing-agents.md")

@@ -123,18 +123,27 @@ class Ledger:
 
 
 @contextmanager
-def running_ledger(folder: Path) -> Iterator[Ledger]:
-    """A ledger for the block; agents of this process find it too."""
-    ledger = Ledger(folder)
+def found_by_agents(ledger: Ledger) -> Iterator[None]:
+    """Agents of this process use it in the block."""
     before = os.environ.get("HOLDFAST_PAYMENTS_URL")
     os.environ.update(ledger.environment)
     try:
-        yield ledger
+        yield
     finally:
-        ledger.stop()
         del os.environ["HOLDFAST_PAYMENTS_URL"]
         if before is not None:
             os.environ["HOLDFAST_PAYMENTS_URL"] = before
+
+
+@contextmanager
+def running_ledger(folder: Path) -> Iterator[Ledger]:
+    """A ledger for the block; agents of this process find it too."""
+    ledger = Ledger(folder)
+    try:
+        with found_by_agents(ledger):
+            yield ledger
+    finally:
+        ledger.stop()
 
 
 def wait_until(holds: Callable[[], object], what: str, *, within: float = PATIENCE) -> None:

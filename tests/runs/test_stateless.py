@@ -184,15 +184,19 @@ def test_a_spawned_one_has_a_journal_like_any_child(crew: Crew) -> None:
 
 
 def test_it_costs_two_commits_beside_its_start(crew: Crew) -> None:
-    worker, commits = crew.hire(), []
+    """The least of some runs: the server's other databases write too."""
+    worker, commits = crew.hire(), {}
     for agent in ("classify", "journaled-classify"):
-        run_id = start(agent, {"word": "a"})
-        release = Run.objects.get(id=run_id).release_id
-        before = transactions(crew)
-        worker.advance(run_id, release)
-        assert Run.objects.get(id=run_id).status == "done"
-        commits.append(transactions(crew) - before)
-    assert commits[0] in (2, 3) and commits[1] > 3, commits  # a heartbeat may come in between
+        seen = []
+        for _ in range(10):
+            run_id = start(agent, {"word": "a"})
+            release = Run.objects.get(id=run_id).release_id
+            before = transactions(crew)
+            worker.advance(run_id, release)
+            assert Run.objects.get(id=run_id).status == "done"
+            seen.append(transactions(crew) - before)
+        commits[agent] = min(seen)
+    assert commits["classify"] == 2 < commits["journaled-classify"], commits
 
 
 def transactions(crew: Crew) -> int:

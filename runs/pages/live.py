@@ -25,6 +25,7 @@ from runs.access import VIEW
 from runs.models import Run
 from runs.pages.controls import controls_of
 from runs.pages.run_page import Reading, RunPage
+from runs.pages.timeline import ALONE
 from runs.pages.views import run_filter, stateless_among, whole
 from runs.queries import list_runs
 from runs.short_ids import short_id
@@ -126,7 +127,9 @@ class RunPicture:
         tells = (page.last_seq, run.status, run.since, run.reason, run.epoch, lease.live, lease.silent, around)
         if tells == self.told:
             return ""
-        redraws = self.follows and not page.stateless and (page.last_seq != self.seen or bool(self.told))
+        # The first picture too, where rows show other runs: one may have changed since the page was made.
+        moved = page.last_seq != self.seen or bool(self.told) or page.line.around != ALONE
+        redraws = self.follows and not page.stateless and moved
         self.told, self.seen = tells, page.last_seq
         return event(self.partials(page, redraws), page.last_seq)
 

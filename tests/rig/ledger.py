@@ -1,5 +1,6 @@
 """The effect ledger: the payments service as a real process, and the questions tests ask it."""
 
+import http.client
 import json
 import os
 import signal
@@ -120,6 +121,8 @@ class Ledger:
         except urllib.error.HTTPError as refusal:
             with refusal:
                 return refusal.code, json.load(refusal)
+        except http.client.HTTPException as cut:  # killed in the middle of its answer
+            raise ConnectionError(str(cut)) from cut
 
 
 @contextmanager

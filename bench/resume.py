@@ -38,7 +38,9 @@ def main() -> None:
     worker = process.open_worker("bench", "threads", 1, lambda: None)
 
     def start(steps: int, at: int, mark: str) -> UUID:
-        return starting.start("bench-deadly", {"steps": steps, "at": at, "mark": mark})
+        return starting.start_run(agent="bench-deadly", input={"steps": steps, "at": at, "mark": mark}, actor="bench")[
+            0
+        ].id
 
     if words.act == "build":
         mark = Path(os.environ["BENCH_LINES"] + ".mark")

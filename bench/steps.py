@@ -39,7 +39,7 @@ def main() -> None:
     release = releases["bench-noop"]
 
     def start(_: int) -> UUID:
-        return starting.start("bench-noop", {"steps": words.length})
+        return starting.start_run(agent="bench-noop", input={"steps": words.length}, actor="bench")[0].id
 
     def drive(run_id: UUID) -> None:
         park = worker.advance(run_id, release)

@@ -49,15 +49,10 @@ def lift_gate(*, gate_id: int | None = None, scope: str | None = None, reason: s
 
 
 def sessions_behind(gate: Gate) -> list[str]:
-    """Names of the live workers that may not have heard of the gate yet."""
+    """Names of the live workers that may not have heard of the gate yet; without one it is in force everywhere."""
     live = WorkerSession.objects.filter(ended_at__isnull=True, expires_at__gt=Now())
     heard = gate.created_at + timedelta(seconds=UNSEEN)
     return list(live.filter(heartbeat_at__lte=heard).order_by("name").values_list("name", flat=True))
-
-
-def gate_in_force(gate: Gate) -> bool:
-    """Whether every live worker has heard of it: nothing in its scope is sent any more."""
-    return gate.lifted_at is None and not sessions_behind(gate)
 
 
 def _given(reason: str) -> str:

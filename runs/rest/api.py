@@ -164,7 +164,7 @@ def hold(request: HttpRequest, ref: str, given: ReasonBody) -> RunDetail:
 
 @router.post("/runs/{ref}/resume", auth=may(CONTROL), response=CHANGED, tags=["control"])
 def resume(request: HttpRequest, ref: str, given: ReasonBody) -> RunDetail:
-    """Lifts a hold or a divergence."""
+    """Lifts a hold, a divergence or a brake, which gets its budget once more."""
     return answers.run_detail(resume_run(run_id=find_run(ref).id, reason=given.reason, actor=actor_of(request)))
 
 

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from recovery.sweep import Sweep
+from runs.commands import cancel_run
 from runs.errors import GateExists, GateNotFound, GateScopeUnknown, ReasonMissing
-from runs.gates import gate_in_force, lift_gate, place_gate, sessions_behind
+from runs.gates import lift_gate, place_gate, sessions_behind
 from runs.models import Gate, Run
 from runs.open_gates import OpenGates
 from runs.queries import entries_of
@@ -143,10 +144,10 @@ def test_a_gate_needs_a_reason_to_be_placed_and_to_be_lifted(db: None) -> None:
 def test_a_gate_is_in_force_once_every_live_worker_has_renewed_since(crew: Crew) -> None:
     worker = crew.hire(lease=1.0)
     placed = gate("tool:letter")
-    assert sessions_behind(placed) == ["w1"] and not gate_in_force(placed)
-    wait_until(lambda: gate_in_force(placed), "its heartbeat brings it")
+    assert sessions_behind(placed) == ["w1"]
+    wait_until(lambda: not sessions_behind(placed), "its heartbeat brings it")
     assert worker.gates.over("tool:letter") == "gate tool:letter: look first"
-    assert not gate_in_force(lift("tool:letter"))
+    lift("tool:letter")
     wait_until(lambda: not worker.gates.reasons, "its heartbeat brings that too")
 
 
@@ -155,3 +156,21 @@ def test_what_was_heard_before_never_replaces_what_was_heard_since(crew: Crew) -
     worker.hear(OpenGates({"all": "new"}, heard_at=5e9))
     worker.hear(OpenGates({}, heard_at=4e9))
     assert worker.gates.reasons == {"all": "new"}
+
+
+def test_a_run_is_cancelled_under_a_gate_for_it_sends_nothing_more(crew: Crew, ledger: Ledger) -> None:
+    run_id = start("signals", {"names": ["go"]})
+    crew.drive(run_id)
+    gate("all")
+    cancel_run(run_id=run_id, reason="enough", actor="olga")
+    assert crew.drive(run_id).status == "cancelled"
+
+
+def test_children_born_under_a_gate_say_what_holds_them(crew: Crew, ledger: Ledger) -> None:
+    run_id = start("parent", {"children": [{"agent": "keyed", "input": {}}]})
+    crew.advance(run_id)
+    gate("all")
+    (child,) = Run.objects.filter(parent=run_id)
+    assert (child.id, child.release_id) == crew.messages[-1]
+    held = crew.advance(child.id)
+    assert (held.status, held.reason) == ("held", "gate all: look first")

@@ -113,6 +113,14 @@ class Run(models.Model):
     over_limit = models.BooleanField(
         db_default=False, help_text="Queued for a place among its agent's runs in flight: sent when one is let go."
     )
+    at = models.TextField(db_default="", help_text="The tool or wait that it stood at when it was last let go.")
+    tools = ArrayField(
+        models.TextField(), db_default=[], help_text="Tools called so far, as of when it was last let go."
+    )
+    tokens = models.BigIntegerField(db_default=0, help_text="As of when it was last let go, like its cost.")
+    cost = models.FloatField(db_default=0.0)
+    person_acted = models.BooleanField(db_default=False, help_text="Whether a person decided something in it.")
+    region = models.TextField(db_default="", help_text="Of the worker that last let it go.")
     input = models.BinaryField(null=True, help_text="A stateless run's input, in the journal's encoding.")
     ending = models.BinaryField(null=True, help_text="A stateless run's ending, as a DONE entry would tell it.")
     created_at = models.DateTimeField(db_default=Now())
@@ -176,6 +184,11 @@ class Run(models.Model):
                 fields=["business_id"], name="runs_run_by_business_id", condition=models.Q(business_id__isnull=False)
             ),
             GinIndex(fields=["labels"], name="runs_run_labels", opclasses=["jsonb_path_ops"]),
+            GinIndex(fields=["tools"], name="runs_run_tools"),
+            models.Index(fields=["-cost"], name="runs_run_costly", condition=models.Q(cost__gt=0)),
+            models.Index(fields=["ended_at"], name="runs_run_ended", condition=models.Q(ended_at__isnull=False)),
+            models.Index(fields=["region", "-id"], name="runs_run_by_region", condition=~models.Q(region="")),
+            models.Index(fields=["-id"], name="runs_run_taken_over", condition=models.Q(epoch__gt=1)),
         ]
 
     def __str__(self) -> str:
@@ -293,3 +306,93 @@ class Token(models.Model):
 
     def __str__(self) -> str:
         return f"token of {self.user}"
+
+
+class AgentScope(models.Model):
+    """A user with rows here sees and acts on runs of these agents alone; one without any, on all."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="agent_scopes")
+    agent = models.TextField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "agent"], name="runs_agentscope_once")]
+
+    def __str__(self) -> str:
+        return f"{self.user} {self.agent}"
+
+
+class AuditRecord(models.Model):
+    """Who did what, when, through which door. Written with what it tells of; the database refuses to change it."""
+
+    at = models.DateTimeField(db_default=Now())
+    actor = models.TextField()
+    act = models.TextField(help_text="run.cancel, intent.approve, gate.place, token.create, login …")
+    door = models.CharField(max_length=8, help_text="page, api, shell or system.")
+    address = models.TextField(blank=True, db_default="", help_text="The client's network address, where there is one.")
+    run = models.UUIDField(null=True, help_text="No foreign key: the record outlives whatever it tells of.")
+    agent = models.TextField(blank=True, db_default="")
+    subject = models.TextField(blank=True, db_default="", help_text="What else it was about: a scope, a user, a seq.")
+    reason = models.TextField(blank=True, db_default="")
+    detail = models.JSONField(db_default={})
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["-at", "-id"], name="runs_audit_newest"),
+            models.Index(fields=["actor", "-id"], name="runs_audit_by_actor"),
+            models.Index(fields=["act", "-id"], name="runs_audit_by_act"),
+            models.Index(fields=["run", "-id"], name="runs_audit_by_run", condition=models.Q(run__isnull=False)),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.actor} {self.act} {self.subject}".strip()
+
+
+class SavedView(models.Model):
+    """A query of the list of runs under a name: its owner's, or everybody's."""
+
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE)
+    name = models.CharField(max_length=60)
+    query = models.TextField(help_text="As in the list's address, without the leading question mark.")
+    shared = models.BooleanField(default=False)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["owner", "name"], name="runs_savedview_name")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class BulkAct(models.Model):
+    """One verb on all runs that match a query, carried out by the sweeps, a run at a time."""
+
+    verb = models.CharField(max_length=16)
+    query = models.TextField(help_text="The query as its author saw it, for the record.")
+    reason = models.TextField()
+    actor = models.TextField()
+    door = models.CharField(max_length=8)
+    created_at = models.DateTimeField(db_default=Now())
+    ended_at = models.DateTimeField(null=True)
+    stopped_by = models.TextField(blank=True, db_default="")
+
+    def __str__(self) -> str:
+        return f"{self.verb}: {self.query}"
+
+
+class BulkItem(models.Model):
+    """A run that a bulk act takes in, chosen when it was ordered; `outcome` NULL until its turn came."""
+
+    pk = models.CompositePrimaryKey("bulk_id", "run_id")
+    bulk = models.ForeignKey(BulkAct, models.CASCADE, related_name="items", db_index=False)
+    run = models.ForeignKey(Run, models.PROTECT, db_constraint=False, db_index=False)
+    outcome = models.CharField(max_length=8, null=True, help_text="done, skipped or failed.")
+    said = models.TextField(blank=True, db_default="", help_text="Why it was skipped or failed.")
+    at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["bulk", "run"], name="runs_bulk_open", condition=models.Q(outcome__isnull=True))
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.bulk_id}:{self.run_id} {self.outcome or 'open'}"

@@ -52,7 +52,8 @@ def announce_one(agent: Agent) -> Release:
     others = Release.objects.filter(agent=agent.name, version=agent.version)
     own = others.filter(id=agent.release_id).first()
     if own is None:
-        if not settings.HOLDFAST_ALLOW_REDEFINE and (other := others.first()) is not None:
+        differing = others.exclude(id=agent.release_id)  # another process may have recorded our own just now
+        if not settings.HOLDFAST_ALLOW_REDEFINE and (other := differing.first()) is not None:
             raise AgentsUnusable(
                 f"{other} is known with other content (release {other.id[:12]}): give the changed agent a new version, "
                 "or in development set HOLDFAST_ALLOW_REDEFINE=1 (for up and worker also --allow-redefine)"

@@ -15,6 +15,8 @@ from runs.moves import Join
 from runs.slots import Approval, Attempt, Control, Decision, Signal, Slot
 
 MODEL_ACTOR = "model"
+MACHINES = frozenset({"worker", MODEL_ACTOR, "system", "parent"})  # every other actor is a person, or acts for one
+DECIDED_BY_PEOPLE = frozenset({Kind.APPROVAL, Kind.RECONCILE, Kind.ANSWER, Kind.CONTROL})
 
 
 class RunState:
@@ -38,6 +40,9 @@ class RunState:
         self.decisions: list[Decision] = []
         self.plan: list[Any] = []
         self.usage: dict[str, float] = {}
+        self.tools: set[str] = set()  # called so far
+        self.started_by = ""
+        self.person_acted = False
         self.model_attempts: list[Attempt] = []
         self.held: Control | None = None
         self.diverged: Control | None = None
@@ -106,13 +111,15 @@ class RunState:
         self.times.append(entry.recorded_at)
         if self.beyond is None and entry.is_beyond:
             self.beyond = entry
+        if entry.kind in DECIDED_BY_PEOPLE and entry.actor not in MACHINES:
+            self.person_acted = True
         fold = FOLDS.get(entry.kind)
         if fold is not None and self.beyond is None:
             erased = entry.body.get("$") == ERASED
             fold(self, without_body(entry, begins=entry.step not in self.slots) if erased else entry)
 
     def _start(self, e: Entry) -> None:
-        self.agent, self.input = e.body["agent"], e.body["input"]
+        self.agent, self.input, self.started_by = e.body["agent"], e.body["input"], e.actor
         self.release_id, self.code = e.body["release"], e.body["code"]
         self.labels = e.body.get("labels", {})
         self.parent = e.body.get("parent")
@@ -131,6 +138,7 @@ class RunState:
 
     def _tool_call(self, e: Entry) -> None:
         slot = self._new_slot(e, "call")
+        self.tools.add(slot.tool)
         if e.body.get("gate") is None:  # an ungated TOOL_CALL is its own attempt 1
             slot.attempts.append(Attempt(1, e.seq, e.epoch, e.recorded_at, "worker"))
 

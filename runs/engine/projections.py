@@ -11,6 +11,7 @@ from uuid import UUID
 from psycopg import Connection
 
 from journal.committer import Append
+from runs.brakes import spent
 from runs.slots import Slot
 from runs.state import RunState
 from runs.texts import plain_text
@@ -29,6 +30,7 @@ class Park:
     awaits: tuple[UUID, ...] = ()
     awaits_any: bool = False
     signals: str = "[]"
+    listed: str = "{}"  # what lists show of the run, as JSON: see `listing`
 
     def as_columns(self) -> Mapping[str, Any]:
         return {
@@ -39,6 +41,7 @@ class Park:
             "awaits": "{" + ",".join(map(str, self.awaits)) + "}",
             "any": self.awaits_any,
             "signals": self.signals,
+            "listed": self.listed,
         }
 
 
@@ -58,11 +61,17 @@ UPDATE runs_run r SET session_id = NULL, status = a.status, reason = a.reason, s
        wake_at = CASE WHEN a.awaits <> '{}' AND runs_joined_v1(a.awaits::uuid[], a.any) THEN clock_timestamp()
                       WHEN a.wake > 0 THEN to_timestamp(a.wake) END,
        awaits = a.awaits::uuid[], awaits_any = a.any, awaits_signals = a.signals::jsonb,
+       at = coalesce(a.listed::jsonb->>'at', r.at), tokens = coalesce((a.listed::jsonb->>'tokens')::bigint, r.tokens),
+       tools = CASE WHEN a.listed::jsonb ? 'tools'
+                    THEN ARRAY(SELECT jsonb_array_elements_text(a.listed::jsonb->'tools')) ELSE r.tools END,
+       cost = coalesce((a.listed::jsonb->>'cost')::float8, r.cost),
+       region = coalesce(a.listed::jsonb->>'region', r.region),
+       person_acted = coalesce((a.listed::jsonb->>'person')::boolean, r.person_acted),
        ended_at = CASE WHEN a.status IN ('done', 'failed', 'cancelled') THEN h.append_at END
   FROM unnest(%(runs)b::uuid[], %(epochs)b::bigint[], %(numbers)b::bigint[], %(seens)b::bigint[], %(status)b::text[],
               %(reason)b::text[], %(wake)b::float8[], %(intents)b::text[], %(awaits)b::text[], %(any)b::bool[],
-              %(signals)b::text[])
-       AS a (run, epoch, number, seen, status, reason, wake, intents, awaits, "any", signals)
+              %(signals)b::text[], %(listed)b::text[])
+       AS a (run, epoch, number, seen, status, reason, wake, intents, awaits, "any", signals, listed)
   JOIN journal_head h ON h.run_id = a.run AND h.epoch = a.epoch AND h.last_append_no = a.number AND NOT h.append_refused
    AND (h.last_steering_seq <= a.seen OR h.last_steering_seq >= h.append_first_seq)
  WHERE r.id = a.run AND r.as_of_seq < h.append_last_seq
@@ -112,13 +121,13 @@ def columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     return {name: [row[name] for row in rows] for name in rows[0]}
 
 
-LET_GO = "SELECT runs_let_go_v2(%s, %s, %s, %s, %s, %s, %s::jsonb, %s::uuid[], %s, %s::jsonb)"
+LET_GO = "SELECT runs_let_go_v3(%s, %s, %s, %s, %s, %s, %s::jsonb, %s::uuid[], %s, %s::jsonb, %s::jsonb)"
 
 
 def let_go(conn: Connection[Any], run_id: UUID, epoch: int, seen: int, park: Park) -> bool:
     """Let a run go without an append. False: it is not ours any more, or a steering entry came that was not read."""
     given = (run_id, epoch, seen, park.status, plain_text(park.reason), park.wake, park.intents,
-             list(park.awaits), park.awaits_any, park.signals)  # fmt: skip
+             list(park.awaits), park.awaits_any, park.signals, park.listed)  # fmt: skip
     row = conn.execute(LET_GO, given).fetchone()
     return bool(row and row[0])
 
@@ -143,3 +152,19 @@ def intent_record(slot: Slot) -> dict[str, Any]:
         "deadline": None,
         "attempt": len(slot.attempts),
     }
+
+
+def listing(state: RunState, region: str) -> str:
+    """What lists show of the run beside its status, as JSON."""
+    standing = next(iter(state.open.values()), None) or state.slots.get(len(state.slots))
+    used = spent(state, 0.0)
+    return json.dumps(
+        {
+            "at": plain_text(standing.tool) if standing is not None else "",
+            "tools": sorted(map(plain_text, state.tools)),
+            "tokens": round(used.tokens),
+            "cost": used.cost,
+            "person": state.person_acted,
+            "region": region,
+        }
+    )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -21,7 +22,7 @@ from journal.entries import STEERING, Draft, Entry, Kind
 from runs.engine.claims import Claim, Lost
 from runs.engine.drivers import Driver, driver_for
 from runs.engine.performing import stored
-from runs.engine.projections import Park, Then
+from runs.engine.projections import Park, Then, listing
 from runs.state import MODEL_ACTOR, RunState, fold
 from runs.trees import Newborn
 
@@ -101,7 +102,7 @@ class Recorder:
         for point in points:
             crash_point(f"before-{point}")
         self.number += 1
-        then = Then(park, self.newborn) if park or self.newborn else None
+        then = Then(park and self.telling(park), self.newborn) if park or self.newborn else None
         self.newborn = ()
         append = Append(self.run_id, self.claim.epoch, self.number, self.seen, batch, then)
         began = time.monotonic()
@@ -134,6 +135,10 @@ class Recorder:
                 self.worker.session.totals.fenced()
                 raise Lost
 
+    def telling(self, park: Park) -> Park:
+        """With what lists show of the run."""
+        return replace(park, listed=listing(self.state, self.worker.session.region))
+
     def written(self, first: int, last: int, at: datetime, park: Park | None) -> bool:
         if first == self.seen + 1:
             self.state.times[first - 1 :] = [at] * (last - first + 1)
@@ -164,7 +169,7 @@ class Recorder:
             self.commit(park=park)
             return
         crash_point("before-let-go")
-        if self.worker.let_go(self.run_id, self.claim.epoch, self.seen, park):
+        if self.worker.let_go(self.run_id, self.claim.epoch, self.seen, self.telling(park)):
             self.parked = park
             return
         if self.worker.epoch_of(self.run_id) != self.claim.epoch:

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
+from uuid import UUID
 
 import psycopg
 from psycopg.conninfo import make_conninfo
@@ -21,7 +22,7 @@ from config.environment import ROOT, embedded_database
 UNWANTED = ("DATABASE_URL", "BROKER_URL", "HOLDFAST_DATA", "HOLDFAST_TEST_FOLDER", "DJANGO_SETTINGS_MODULE")
 
 
-def soon[T](look: Callable[[], T], seconds: float = 30) -> T:
+def soon[T](look: Callable[[], T], seconds: float = 60) -> T:
     """The first true answer of `look`; fails when there is none in time. A refused connection is no answer."""
     deadline = time.monotonic() + seconds
     while True:
@@ -41,6 +42,9 @@ def command(*words: str, variables: Mapping[str, str] | None = None, clean: bool
     return {"args": words, "env": environment | dict(variables or {}), "cwd": ROOT, "text": True}
 
 
+SESSION = "SELECT id FROM runs_workersession WHERE pid = %s AND ended_at IS NULL"
+
+
 class Up:
     """A running `up`. Leaving the context kills what is left of it."""
 
@@ -58,7 +62,7 @@ class Up:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
             try:
-                self.process.wait(45)
+                self.process.wait(90)
             finally:
                 self.process.kill()
                 for pid in processes_of(self.data):
@@ -67,7 +71,7 @@ class Up:
     def printed(self) -> str:
         return self.output.read_text()
 
-    def wait_until_ready(self, seconds: float = 90) -> "Up":
+    def wait_until_ready(self, seconds: float = 180) -> "Up":
         def ready() -> bool:
             assert self.process.poll() is None, self.printed()
             return "Ctrl-C stops" in self.printed()
@@ -75,12 +79,19 @@ class Up:
         soon(ready, seconds)
         return self
 
+    def soon[T](self, look: Callable[[], T], seconds: float = 60) -> T:
+        """As the function of this name; what `up` printed is told when there is no answer."""
+        try:
+            return soon(look, seconds)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; it said:\n{self.printed()}") from error
+
     @property
     def address(self) -> str:
         return re.findall(r"Holdfast runs at (\S+)", self.printed())[-1]
 
     def page(self, path: str) -> str:
-        with urlopen(self.address + path, timeout=5) as answer:
+        with urlopen(self.address + path, timeout=20) as answer:
             return str(answer.read().decode())
 
     def answers(self) -> bool:
@@ -96,8 +107,21 @@ class Up:
         found = [pid for pid in processes_of(self.data) if all(word in words_of(pid) for word in words)]
         return min(found) if found else None
 
+    def worker(self, name: str, other_than: int = 0) -> tuple[int, UUID]:
+        """Process and open session of the worker, asked anew until both belong together: one that dies is replaced."""
+
+        def look() -> list[tuple[int, UUID]]:
+            pid = self.pid_of("worker", name)
+            return [(pid, session) for (session,) in self.ask(SESSION, pid)] if pid and pid != other_than else []
+
+        return self.soon(look)[0]
+
+    def replaced(self, child: int, *words: str) -> int:
+        """The process that came in the place of the dead `child`."""
+        return self.soon(lambda: (pid := self.pid_of(*words)) != child and pid) or 0
+
     def ask(self, query: str, *values: object) -> list[tuple[Any, ...]]:
-        with psycopg.connect(make_conninfo("", **embedded_database(self.data), connect_timeout=2)) as connection:
+        with psycopg.connect(make_conninfo("", **embedded_database(self.data), connect_timeout=5)) as connection:
             return connection.execute(query, values).fetchall()  # type: ignore[arg-type]
 
 

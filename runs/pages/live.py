@@ -23,39 +23,18 @@ from django.views.decorators.http import require_GET
 from journal.feed import listener
 from runs.access import VIEW
 from runs.models import Run
-from runs.pages.controls import controls_of
-from runs.pages.run_page import Reading, RunPage
-from runs.pages.timeline import ALONE
-from runs.pages.views import run_filter, stateless_among, whole
+from runs.pages.views import run_filter, stateless_among
 from runs.queries import list_runs
-from runs.short_ids import short_id
 
 LASTS = 300.0  # a stream ends by itself, so that deploys and changed permissions take effect
 LOOKS = 5.0  # a lease lapses without a message: look at the row again this often
 PINGS = 15.0
 MOST_ROWS = 100
 SETTLES = 0.2  # what comes in a burst is drawn once
-PARTIALS = {  # of a run's page, by target; the timeline joins them where it is to be drawn anew
-    "#run-head": "_head",
-    "#questions": "_questions",
-    "#run-facts": "_facts",
-    "#outcome": "_outcome",
-    "#tree": "_tree",
-}
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 # Rendering is ordinary blocking code. Two threads for all streams: their connections stay few.
 renderers = ThreadPoolExecutor(2, "live")
-
-
-@require_GET
-async def live_run(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
-    refusal = await refused(request)
-    if refusal is not None:
-        return refusal
-    seen = whole(request.headers.get("Last-Event-ID")) or whole(request.GET.get("seq")) or 0
-    picture = RunPicture(request, run_id, seen, follows="after" not in request.GET)
-    return StreamingHttpResponse(stream(picture.draw, run_id), content_type="text/event-stream", headers=HEADERS)
 
 
 @require_GET
@@ -108,40 +87,6 @@ def event(partials: Mapping[str, str], seq: int | None = None) -> str:
     ]
     lines = "\n".join(blocks).splitlines()
     return ("" if seq is None else f"id: {seq}\n") + "".join(f"data: {line}\n" for line in lines) + "\n"
-
-
-class RunPicture:
-    """What one browser has of a run's page. Old windows of a long journal stand still; their head moves."""
-
-    def __init__(self, request: HttpRequest, run_id: UUID, seen: int, follows: bool) -> None:
-        self.request = request
-        self.seen = seen
-        self.follows = follows
-        self.reading = Reading(run_id)
-        self.told: tuple[Any, ...] = ()
-
-    def draw(self) -> str:
-        run = Run.objects.select_related("release", "session").get(pk=self.reading.state.run_id)
-        page = self.reading.refresh().page(run)
-        lease, around = page.lease, (page.family, page.line.around)
-        tells = (page.last_seq, run.status, run.since, run.reason, run.epoch, lease.live, lease.silent, around)
-        if tells == self.told:
-            return ""
-        # The first picture too, where rows show other runs: one may have changed since the page was made.
-        moved = page.last_seq != self.seen or bool(self.told) or page.line.around != ALONE
-        redraws = self.follows and not page.stateless and moved
-        self.told, self.seen = tells, page.last_seq
-        return event(self.partials(page, redraws), page.last_seq)
-
-    def partials(self, page: RunPage, redraws: bool) -> Mapping[str, str]:
-        context = {
-            "page": page,
-            "run": page.run,
-            "short": short_id(page.run.id),
-            "controls": controls_of(page.run, page.state),
-        }
-        names = PARTIALS | ({"#timeline": "_timeline"} if redraws else {})
-        return {target: render_to_string(f"runs/{name}.html", context, self.request) for target, name in names.items()}
 
 
 class ListPicture:

@@ -2,16 +2,17 @@
 
 from django.urls import path, re_path
 
-from runs.pages import fleet_views, views
-from runs.pages.live import live_run, live_runs
+from runs.pages import fleet_views, run_views, views
+from runs.pages.live import live_runs
+from runs.pages.run_live import live_run
 
 app_name = "runs"
 urlpatterns = [
     path("", views.home, name="home"),
     path("runs", views.list_page, name="list"),
-    path("runs/<str:ref>", views.run_page, name="run"),
-    path("runs/<str:ref>/entries/<int:seq>", views.entry, name="entry"),
-    path("runs/<str:ref>/entries/<int:seq>/payloads/<str:sha256>", views.payload, name="payload"),
+    path("runs/<str:ref>", run_views.run_page, name="run"),
+    path("runs/<str:ref>/entries/<int:seq>", run_views.entry, name="entry"),
+    path("runs/<str:ref>/entries/<int:seq>/payloads/<str:sha256>", run_views.payload, name="payload"),
     path("runs/<str:ref>/intents/<int:seq>/approval", views.approval, name="approval"),
     path("runs/<str:ref>/asks/<int:seq>/answer", views.answer, name="answer"),
     path("runs/<str:ref>/kill-worker", views.kill, name="kill"),

@@ -20,12 +20,11 @@ from runs.commands import answer_ask, decide_approval
 from runs.errors import AnswerInvalid, AskNotFound
 from runs.models import Run, Status
 from runs.pages.answering import AnswerForm
-from runs.pages.controls import CONTROLS, controls_of
+from runs.pages.controls import CONTROLS
 from runs.pages.family import open_below
 from runs.pages.forms import ApprovalForm, RunFilter
-from runs.pages.inspector import entry_page, payload_answer
 from runs.pages.killing import kill_worker
-from runs.pages.run_page import Reading, RunPage, default_seq
+from runs.pages.run_page import Reading
 from runs.queries import find_run, list_runs, state_of
 from runs.short_ids import short_id
 from runs.signed_in import signed_in
@@ -100,48 +99,6 @@ def facets(chosen: list[str]) -> list[dict[str, Any]]:
 
 
 URGENCY = {Status.NEEDS_RECONCILIATION: 0, Status.AWAITING_APPROVAL: 1, Status.RUNNING: 2, Status.WAITING: 3}
-
-
-@require_GET
-@signed_in(VIEW)
-def run_page(request: HttpRequest, ref: str) -> HttpResponseBase:
-    run = find_run(ref)
-    seq, after = whole(request.GET.get("seq")), whole(request.GET.get("after"))
-    page = Reading(run.id).refresh().page(run, after=after, seq=seq)
-    return render(request, "runs/run.html", run_context(page, seq))
-
-
-def run_context(page: RunPage, seq: int | None) -> dict[str, Any]:
-    chosen = seq if seq is not None and 1 <= seq <= page.last_seq else default_seq(page)
-    return {
-        "section": "runs",
-        "page": page,
-        "run": page.run,
-        "short": short_id(page.run.id),
-        "controls": controls_of(page.run, page.state),
-        "chosen": chosen,
-        "entry": None if page.stateless else entry_page(page.run, page.state, chosen),
-    }
-
-
-def whole(text: str | None) -> int | None:
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 16 else None
-
-
-@require_GET
-@signed_in(VIEW)
-def entry(request: HttpRequest, ref: str, seq: int) -> HttpResponseBase:
-    run = find_run(ref)
-    found = entry_page(run, Reading(run.id).refresh().state, seq)
-    if found is None:
-        raise Http404("There is no such entry.")
-    return render(request, "runs/_entry.html", {"run": run, "short": short_id(run.id), "entry": found})
-
-
-@require_GET
-@signed_in(VIEW)
-def payload(request: HttpRequest, ref: str, seq: int, sha256: str) -> HttpResponseBase:
-    return payload_answer(find_run(ref), seq, sha256)
 
 
 @require_http_methods(GET_OR_POST)

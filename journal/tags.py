@@ -38,6 +38,16 @@ class Pointer:
     media_type: str
 
 
+@dataclasses.dataclass(frozen=True, slots=True, repr=False)
+class Sealed:
+    """A value that whoever wrote it did not want to be read; `box` is it, encrypted. The journal cannot open it."""
+
+    box: bytes
+
+    def __repr__(self) -> str:
+        return "[secret]"
+
+
 class Writer:
     """Turns one value into its tagged form and notes in `problems` the paths of what could not be kept."""
 
@@ -204,6 +214,7 @@ _LEAVES: dict[type, Callable[[Any], Any]] = {
     Decimal: lambda v: {"$": "decimal", "value": str(v)},
     UUID: lambda v: {"$": "uuid", "value": str(v)},
     Pointer: lambda v: {"$": "payload", "uri": v.uri, "sha256": v.sha256, "size": v.size, "media_type": v.media_type},
+    Sealed: lambda v: {"$": "sealed", "box": base64.b64encode(v.box).decode()},
     Unencodable: lambda v: (
         {"$": "unencodable", "type": v.type_name, "path": v.path} | ({"why": v.why} if v.why else {})
     ),
@@ -258,5 +269,6 @@ _READERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "model": lambda said: lift(said["fields"]),
     "exception": lambda said: {"type": said["type"], "message": lift(said["message"])},
     "payload": lambda said: Pointer(said["uri"], said["sha256"], said["size"], said["media_type"]),
+    "sealed": lambda said: Sealed(base64.b64decode(said["box"], validate=True)),
     "unencodable": lambda said: Unencodable(said["type"], said["path"], said.get("why", "")),
 }

@@ -37,7 +37,7 @@ class ReconcileBody(Given):
 def reconcile(request: HttpRequest, ref: str, seq: Seq, given: ReconcileBody) -> Answer[RunDetail]:
     """Settles an intent in doubt. 202 where a worker must act on it: this process never calls a tool."""
     run = reconcile_intent(
-        run_id=find_run(ref).id,
+        run_id=find_run(ref, request.user).id,
         seq=seq,
         verdict=given.verdict,
         evidence=given.evidence,

@@ -19,7 +19,7 @@ from runs.signed_in import signed_in
 @require_http_methods(["GET", "POST"])
 @signed_in(RECONCILE)
 def reconcile(request: HttpRequest, ref: str, seq: int) -> HttpResponseBase:
-    run = find_run(ref)
+    run = find_run(ref, request.user)
     form = ReconcileForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         reconcile_intent(run_id=run.id, seq=seq, actor=request.user.get_username(), **form.cleaned_data)

@@ -10,15 +10,16 @@ from datetime import timedelta
 from typing import Any
 
 from django.apps import apps
+from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.management import create_permissions
-from django.contrib.auth.models import Group, Permission, User
+from django.contrib.auth.models import AnonymousUser, Group, Permission, User
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Model, Q, QuerySet
 from django.utils import timezone
 
-from runs.errors import RunsError
-from runs.models import Token
+from runs.errors import RunsError, UnknownAgent
+from runs.models import AgentScope, Token
 
 VIEW = "runs.view_run"
 START = "runs.start_run"
@@ -35,6 +36,9 @@ ROLES: dict[str, frozenset[str]] = {
 }
 DEMO_USERS = {"olga": "operator", "ada": "approver", "victor": "viewer", "max": "admin"}
 LAST_USE_IS_NOTED_EVERY = timedelta(minutes=1)
+
+
+type Person = AbstractBaseUser | AnonymousUser
 
 
 class PermissionMissing(RunsError):
@@ -60,6 +64,42 @@ class BadUsername(RunsError):
     def __init__(self, username: str) -> None:
         super().__init__()
         self.username = username
+
+
+def agents_of(user: Person | None) -> frozenset[str] | None:
+    """The agents whose runs this user sees and acts on; None for all. Nobody (`user=None`) is the shell or a worker.
+
+    Read once for each loaded user: a request, or a stream, which ends by itself after some minutes.
+    """
+    if user is None:
+        return None
+    if not user.is_authenticated:
+        return frozenset()
+    kept: frozenset[str] | None
+    try:
+        kept = user.__dict__["_agents"]
+    except KeyError:
+        kept = frozenset(AgentScope.objects.filter(user=user.pk).values_list("agent", flat=True)) or None
+        user.__dict__["_agents"] = kept
+    return kept
+
+
+def sees(user: Person | None, agent: str) -> bool:
+    """Whether runs of this agent are within the user's scope."""
+    within = agents_of(user)
+    return within is None or agent in within
+
+
+def check_agent(user: Person | None, agent: str) -> None:
+    """Raises UnknownAgent, in the words for one that does not exist, where the user's scope leaves it out."""
+    if not sees(user, agent):
+        raise UnknownAgent(f"{agent!r} is none of {', '.join(sorted(agents_of(user) or ()))}.")
+
+
+def seen_by[M: Model](user: Person | None, rows: QuerySet[M], field: str = "agent") -> QuerySet[M]:
+    """Those of the rows that are within the user's scope; `field` names the row's agent."""
+    within = agents_of(user)
+    return rows if within is None else rows.filter(**{f"{field}__in": within})
 
 
 def ensure_roles() -> None:

@@ -15,6 +15,7 @@ from django.utils.dateparse import parse_datetime
 
 from journal.entries import Entry
 from journal.read import read_entries, read_tails
+from runs.access import Person, agents_of, seen_by
 from runs.engine.projections import intent_record
 from runs.errors import CursorUnknown, JournalDamaged, RunAmbiguous, RunNotFound
 from runs.models import Release, Run
@@ -23,9 +24,9 @@ from runs.state import RunState, fold
 from runs.trees import DEEPEST
 
 
-def find_run(ref: str) -> Run:
-    """By UUID or short id. Raises RunNotFound, RunAmbiguous (listing both)."""
-    runs = Run.objects.select_related("release", "session")
+def find_run(ref: str, user: Person | None = None) -> Run:
+    """By UUID or short id, among those that the user may see. Raises RunNotFound, RunAmbiguous (listing both)."""
+    runs = seen_by(user, Run.objects.select_related("release", "session"))
     try:
         found = list(runs.filter(id=UUID(ref)))
     except ValueError:
@@ -60,12 +61,15 @@ def list_runs(
     text: str | None = None,
     after: str | None = None,
     limit: int = 50,
+    user: Person | None = None,
 ) -> tuple[list[Run], str | None]:
     """The newest first, by keyset: `after` is the cursor of the page before. Raises CursorUnknown.
 
+    Those that `user` may see, None: all.
+
     `started`: from a time on, and before one. Ids begin with the time, so that new runs come in front of every page.
     """
-    runs = Run.objects.select_related("release", "session").defer(*UNLISTED).order_by("-id")
+    runs = seen_by(user, Run.objects.select_related("release", "session").defer(*UNLISTED).order_by("-id"))
     if status:
         runs = runs.filter(status__in=status)
     if agent:
@@ -163,10 +167,12 @@ class IntentView:
 WITH_INTENTS = """
 SELECT id FROM (
     (SELECT id FROM runs_run WHERE NOT intents = '[]' AND id > %(after)s
+        AND (%(agents)s::text[] IS NULL OR agent = ANY (%(agents)s))
         AND (%(state)s::text IS NULL OR intents @> jsonb_build_array(jsonb_build_object('state', %(state)s)))
      ORDER BY id LIMIT %(limit)s)
     UNION
     (SELECT id FROM runs_run WHERE status IN ('running', 'queued') AND epoch > 0 AND id > %(after)s
+        AND (%(agents)s::text[] IS NULL OR agent = ANY (%(agents)s))
      ORDER BY id LIMIT %(limit)s)
 ) AS either ORDER BY id LIMIT %(limit)s
 """
@@ -174,10 +180,15 @@ FIRST_ID = UUID(int=0)
 
 
 def list_intents(
-    *, state: str | None = None, after: UUID | None = None, limit: int = 1000
+    *, state: str | None = None, after: UUID | None = None, limit: int = 1000, user: Person | None = None
 ) -> tuple[list[IntentView], UUID | None]:
-    """The unsettled intents of at most `limit` runs behind the run `after`, the oldest first, and where to go on."""
-    given = {"state": state, "after": after or FIRST_ID, "limit": limit + 1}
+    """The unsettled intents of at most `limit` runs behind the run `after`, the oldest first, and where to go on.
+
+    Of runs that `user` may see, None: of all.
+    """
+    within = agents_of(user)
+    agents = None if within is None else sorted(within)
+    given = {"state": state, "after": after or FIRST_ID, "limit": limit + 1, "agents": agents}
     with connection.cursor() as cursor:
         cursor.execute(WITH_INTENTS, given)
         ids = [row[0] for row in cursor.fetchall()]

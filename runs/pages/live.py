@@ -21,7 +21,7 @@ from django.template.loader import render_to_string
 from django.views.decorators.http import require_GET
 
 from journal.feed import listener
-from runs.access import VIEW
+from runs.access import VIEW, Person, seen_by
 from runs.models import Run
 from runs.pages.views import run_filter, stateless_among
 from runs.queries import list_runs
@@ -46,15 +46,26 @@ async def live_runs(request: HttpRequest) -> HttpResponseBase:
     return StreamingHttpResponse(stream(picture.draw, None), content_type="text/event-stream", headers=HEADERS)
 
 
-async def refused(request: HttpRequest) -> HttpResponse | None:
-    """None for those who may look. Gives the request's connection back: a stream would keep it as long as it lasts."""
+async def refused(request: HttpRequest, run_id: UUID | None = None) -> HttpResponse | None:
+    """None for those who may look at this run (None: at any).
+
+    Gives the request's connection back: a stream would keep it as long as it lasts.
+    """
     try:
         user = await request.auser()
         if not user.is_authenticated:
             return HttpResponse(status=401)
-        return None if await user.ahas_perm(VIEW) else HttpResponse(status=403)
+        if not await user.ahas_perm(VIEW):
+            return HttpResponse(status=403)
+        if run_id is not None and not await sync_to_async(may_see)(user, run_id):
+            return HttpResponse(status=404)
+        return None
     finally:
         await sync_to_async(connections.close_all)()
+
+
+def may_see(user: Person, run_id: UUID) -> bool:
+    return seen_by(user, Run.objects.filter(id=run_id)).exists()
 
 
 async def stream(draw: Callable[[], str], run_id: UUID | None) -> AsyncIterator[str]:
@@ -101,8 +112,9 @@ class ListPicture:
         self.announced = False
 
     def draw(self) -> str:
-        runs, _ = list_runs(**run_filter(self.request)[0])
-        shown = Run.objects.select_related("release", "session").filter(pk__in=self.rows)
+        runs, _ = list_runs(**run_filter(self.request)[0], user=self.request.user)
+        mine = seen_by(self.request.user, Run.objects.select_related("release", "session"))
+        shown = mine.filter(pk__in=self.rows)
         changed = [run for run in shown if told(run) != self.rows[run.id]]
         self.rows |= {run.id: told(run) for run in changed}
         stateless = stateless_among(changed)

@@ -30,7 +30,7 @@ PARTIALS = {  # of a run's page, by target; the timeline joins them where it is 
 
 @require_GET
 async def live_run(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
-    refusal = await refused(request)
+    refusal = await refused(request, run_id)
     if refusal is not None:
         return refusal
     seen = whole(request.headers.get("Last-Event-ID")) or whole(request.GET.get("seq")) or 0

@@ -22,7 +22,7 @@ from runs.signed_in import signed_in
 @require_GET
 @signed_in(VIEW)
 def run_page(request: HttpRequest, ref: str) -> HttpResponseBase:
-    run = find_run(ref)
+    run = find_run(ref, request.user)
     seq, after = whole(request.GET.get("seq")), whole(request.GET.get("after"))
     page = Reading(run.id).refresh().page(run, after=after, seq=seq)
     return render(request, "runs/run.html", run_context(page, seq))
@@ -44,7 +44,7 @@ def run_context(page: RunPage, seq: int | None) -> dict[str, Any]:
 @require_GET
 @signed_in(VIEW)
 def entry(request: HttpRequest, ref: str, seq: int) -> HttpResponseBase:
-    run = find_run(ref)
+    run = find_run(ref, request.user)
     found = entry_page(run, Reading(run.id).refresh().state, seq)
     if found is None:
         raise Http404("There is no such entry.")
@@ -54,4 +54,4 @@ def entry(request: HttpRequest, ref: str, seq: int) -> HttpResponseBase:
 @require_GET
 @signed_in(VIEW)
 def payload(request: HttpRequest, ref: str, seq: int, sha256: str) -> HttpResponseBase:
-    return payload_answer(find_run(ref), seq, sha256)
+    return payload_answer(find_run(ref, request.user), seq, sha256)

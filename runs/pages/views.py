@@ -15,7 +15,7 @@ from django.template.loader import render_to_string
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from journal.payloads import payload_store
-from runs.access import APPROVE, CONTROL, VIEW
+from runs.access import APPROVE, CONTROL, VIEW, Person, seen_by
 from runs.commands import answer_ask, decide_approval
 from runs.errors import AnswerInvalid, AskNotFound
 from runs.models import Run, Status
@@ -43,15 +43,15 @@ def home(request: HttpRequest) -> HttpResponseBase:
 @signed_in(VIEW)
 def list_page(request: HttpRequest) -> HttpResponseBase:
     wanted, asked = run_filter(request)
-    runs, cursor = list_runs(**wanted)
+    runs, cursor = list_runs(**wanted, user=request.user)
     context: dict[str, Any] = {
         "section": "runs",
         "runs": runs,
         "cursor": cursor,
         "asked": asked,
-        "facets": facets(wanted["status"]),
+        "facets": facets(wanted["status"], request.user),
     }
-    context["parent"] = find_run(asked["parent"]) if asked["parent"] else None
+    context["parent"] = find_run(asked["parent"], request.user) if asked["parent"] else None
     context["stateless"] = stateless_among(runs)
     context["rows"] = ",".join(run.id.hex for run in runs)
     return render(request, "runs/list.html", context)
@@ -75,7 +75,7 @@ def run_filter(request: HttpRequest) -> tuple[dict[str, Any], dict[str, Any]]:
         "text": asked["q"] or None,
         "after": asked["after"] or None,
         "labels": {name: value} if colon and "\0" not in asked["label"] else None,
-        "parent": find_run(asked["parent"]).id if asked["parent"] else None,
+        "parent": find_run(asked["parent"], request.user).id if asked["parent"] else None,
     }
     return wanted, asked
 
@@ -86,10 +86,10 @@ def stateless_among(runs: Sequence[Run]) -> set[UUID]:
     return set(found.values_list("id", flat=True))
 
 
-def facets(chosen: list[str]) -> list[dict[str, Any]]:
+def facets(chosen: list[str], user: Person) -> list[dict[str, Any]]:
     """Runs by status, ended ones uncounted: an index gives the few that are open, the rest may be millions."""
     open_ones = [status for status in Status if status not in (Status.DONE, Status.FAILED, Status.CANCELLED)]
-    rows = Run.objects.filter(status__in=open_ones).values_list("status").annotate(Count("id"))
+    rows = seen_by(user, Run.objects.filter(status__in=open_ones)).values_list("status").annotate(Count("id"))
     counts = dict(rows)
     order = sorted(Status, key=lambda status: URGENCY.get(status, 9))
     return [
@@ -104,7 +104,7 @@ URGENCY = {Status.NEEDS_RECONCILIATION: 0, Status.AWAITING_APPROVAL: 1, Status.R
 @require_http_methods(GET_OR_POST)
 @signed_in(CONTROL)
 def control(request: HttpRequest, ref: str, verb: str) -> HttpResponseBase:
-    run, act = find_run(ref), CONTROLS[verb]
+    run, act = find_run(ref, request.user), CONTROLS[verb]
     form = act.form(request.POST or None, initial=request.GET.dict())
     if request.method == "POST" and form.is_valid():
         act.command(run_id=run.id, actor=request.user.get_username(), **form.cleaned_data)
@@ -118,7 +118,7 @@ def control(request: HttpRequest, ref: str, verb: str) -> HttpResponseBase:
 @require_http_methods(GET_OR_POST)
 @signed_in(CONTROL)
 def answer(request: HttpRequest, ref: str, seq: int) -> HttpResponseBase:
-    run = find_run(ref)
+    run = find_run(ref, request.user)
     slot = ask_at(run, seq)
     form = AnswerForm(slot, request.POST or None)
     if request.method == "POST" and form.is_valid():
@@ -143,7 +143,7 @@ def ask_at(run: Run, seq: int) -> Slot:
 @require_http_methods(GET_OR_POST)
 @signed_in(APPROVE)
 def approval(request: HttpRequest, ref: str, seq: int) -> HttpResponseBase:
-    run = find_run(ref)
+    run = find_run(ref, request.user)
     form = ApprovalForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         decide_approval(run_id=run.id, seq=seq, actor=request.user.get_username(), **form.cleaned_data)
@@ -172,7 +172,7 @@ def intent_context(run: Run, seq: int) -> dict[str, Any]:
 @require_POST
 @signed_in(CONTROL)
 def kill(request: HttpRequest, ref: str) -> HttpResponseBase:
-    run = find_run(ref)
+    run = find_run(ref, request.user)
     name = kill_worker(run=run)
     messages.warning(request, f"{name} was killed (SIGKILL). Another worker takes over under a new epoch.")
     return redirect("runs:run", ref=ref)

@@ -12,7 +12,7 @@ from ninja import Header, Path, Query, Router
 from ninja.errors import ValidationError
 from ninja.responses import Status as Answer
 
-from runs.access import APPROVE, CONTROL, START, VIEW
+from runs.access import APPROVE, CONTROL, START, VIEW, check_agent
 from runs.commands import (
     answer_ask,
     cancel_run,
@@ -61,6 +61,7 @@ CHANGED = {200: RunDetail} | problems(400, 404, 409, 413)
 @router.post("/runs", auth=may(START), response={201: RunDetail} | CHANGED, tags=["runs"])
 def start(request: HttpRequest, given: StartBody) -> Answer[RunDetail]:
     """Starts a run. With a `request_key` that was used before and the same content, the same run answers with 200."""
+    check_agent(request.user, given.agent)
     run, created = start_run(
         agent=given.agent,
         input=given.input,
@@ -88,11 +89,12 @@ def runs(request: HttpRequest, filters: Query[RunFilters]) -> RunList:
         agent=filters.agent,
         release=filters.release,
         labels=dict(labels),
-        parent=find_run(filters.parent).id if filters.parent else None,
+        parent=find_run(filters.parent, request.user).id if filters.parent else None,
         started=(filters.started_after, filters.started_before),
         text=filters.q,
         after=str(filters.cursor) if filters.cursor else None,
         limit=filters.limit,
+        user=request.user,
     )
     return RunList(items=[answers.run_row(run) for run in found], next_cursor=following)
 
@@ -107,7 +109,7 @@ def refuse_unknown(request: HttpRequest, known: Collection[str]) -> None:
 @router.get("/runs/{ref}", auth=may(VIEW), response={200: RunDetail, **problems(404, 409)}, tags=["runs"])
 def run(request: HttpRequest, ref: str) -> RunDetail:
     """One run, by its UUID or its r-… name."""
-    return answers.run_detail(find_run(ref))
+    return answers.run_detail(find_run(ref, request.user))
 
 
 @router.get("/runs/{ref}/journal", auth=may(VIEW), response={200: EntryList, **problems(404, 409)}, tags=["runs"])
@@ -119,7 +121,7 @@ def journal(
 ) -> EntryList:
     """Entries with a seq above `after`, bodies in the journal's own tagged form."""
     refuse_unknown(request, ("after", "limit"))
-    found = entries_of(find_run(ref).id, after=after, limit=limit + 1)
+    found = entries_of(find_run(ref, request.user).id, after=after, limit=limit + 1)
     following = str(found[limit - 1].seq) if len(found) > limit else None
     return EntryList(items=[answers.entry(e) for e in found[:limit]], next_cursor=following)
 
@@ -128,7 +130,7 @@ def journal(
 def state(request: HttpRequest, ref: str, at: Annotated[int | None, Query(ge=1, le=LAST_SEQ)] = None) -> StateOut:
     """What the journal amounts to, now or just after entry `at`."""
     refuse_unknown(request, ("at",))
-    found = find_run(ref)
+    found = find_run(ref, request.user)
     if answers.is_stateless(found):
         raise StatelessRun
     return answers.state(state_of(found.id, at=at))
@@ -145,7 +147,7 @@ def stream(
     refuse_unknown(request, ("after",))
     user = request.user
     assert isinstance(user, User)
-    events = events_of(find_run(ref).id, after if last_event_id is None else last_event_id, user.pk)
+    events = events_of(find_run(ref, request.user).id, after if last_event_id is None else last_event_id, user.pk)
     connections.close_all()  # a stream would keep the request's connection as long as it lasts
     return StreamingHttpResponse(events, content_type="text/event-stream", headers=HEADERS)
 
@@ -153,44 +155,58 @@ def stream(
 @router.post("/runs/{ref}/cancel", auth=may(CONTROL), response=CHANGED, tags=["control"])
 def cancel(request: HttpRequest, ref: str, given: ReasonBody) -> RunDetail:
     """No new call starts; an open one is awaited or reconciled; then the run is `cancelled`."""
-    return answers.run_detail(cancel_run(run_id=find_run(ref).id, reason=given.reason, actor=actor_of(request)))
+    return answers.run_detail(
+        cancel_run(run_id=find_run(ref, request.user).id, reason=given.reason, actor=actor_of(request))
+    )
 
 
 @router.post("/runs/{ref}/hold", auth=may(CONTROL), response=CHANGED, tags=["control"])
 def hold(request: HttpRequest, ref: str, given: ReasonBody) -> RunDetail:
     """Parks the run at its next checkpoint until somebody resumes it."""
-    return answers.run_detail(hold_run(run_id=find_run(ref).id, reason=given.reason, actor=actor_of(request)))
+    return answers.run_detail(
+        hold_run(run_id=find_run(ref, request.user).id, reason=given.reason, actor=actor_of(request))
+    )
 
 
 @router.post("/runs/{ref}/resume", auth=may(CONTROL), response=CHANGED, tags=["control"])
 def resume(request: HttpRequest, ref: str, given: ReasonBody) -> RunDetail:
     """Lifts a hold, a divergence or a brake, which gets its budget once more."""
-    return answers.run_detail(resume_run(run_id=find_run(ref).id, reason=given.reason, actor=actor_of(request)))
+    return answers.run_detail(
+        resume_run(run_id=find_run(ref, request.user).id, reason=given.reason, actor=actor_of(request))
+    )
 
 
 @router.post("/runs/{ref}/release", auth=may(CONTROL), response=CHANGED, tags=["control"])
 def release(request: HttpRequest, ref: str, given: ReasonBody) -> RunDetail:
     """Lifts a quarantine; the count of crashes starts anew."""
-    return answers.run_detail(release_run(run_id=find_run(ref).id, reason=given.reason, actor=actor_of(request)))
+    return answers.run_detail(
+        release_run(run_id=find_run(ref, request.user).id, reason=given.reason, actor=actor_of(request))
+    )
 
 
 @router.post("/runs/{ref}/retry", auth=may(CONTROL), response=CHANGED, tags=["control"])
 def retry(request: HttpRequest, ref: str, given: ReasonBody) -> RunDetail:
     """What waits for a backoff is tried again now."""
-    return answers.run_detail(retry_run(run_id=find_run(ref).id, reason=given.reason, actor=actor_of(request)))
+    return answers.run_detail(
+        retry_run(run_id=find_run(ref, request.user).id, reason=given.reason, actor=actor_of(request))
+    )
 
 
 @router.post("/runs/{ref}/note", auth=may(CONTROL), response=CHANGED, tags=["control"])
 def note(request: HttpRequest, ref: str, given: NoteBody) -> RunDetail:
     """A remark in the journal; it changes nothing."""
-    return answers.run_detail(note_run(run_id=find_run(ref).id, text=given.text, actor=actor_of(request)))
+    return answers.run_detail(note_run(run_id=find_run(ref, request.user).id, text=given.text, actor=actor_of(request)))
 
 
 @router.post("/runs/{ref}/signal", auth=may(CONTROL), response=CHANGED, tags=["waits"])
 def signal(request: HttpRequest, ref: str, given: SignalBody) -> RunDetail:
     """Kept in order until the run waits for a signal of this name; also one that comes early."""
     run = signal_run(
-        run_id=find_run(ref).id, name=given.name, payload=given.payload, signal_id=given.id, actor=actor_of(request)
+        run_id=find_run(ref, request.user).id,
+        name=given.name,
+        payload=given.payload,
+        signal_id=given.id,
+        actor=actor_of(request),
     )
     return answers.run_detail(run)
 
@@ -198,7 +214,7 @@ def signal(request: HttpRequest, ref: str, given: SignalBody) -> RunDetail:
 @router.post("/runs/{ref}/answer", auth=may(CONTROL), response=CHANGED | problems(410), tags=["waits"])
 def answer(request: HttpRequest, ref: str, given: AnswerBody) -> RunDetail:
     """Answers the question of entry `seq`, once."""
-    run = answer_ask(run_id=find_run(ref).id, seq=given.seq, value=given.value, actor=actor_of(request))
+    run = answer_ask(run_id=find_run(ref, request.user).id, seq=given.seq, value=given.value, actor=actor_of(request))
     return answers.run_detail(run)
 
 
@@ -206,7 +222,7 @@ def answer(request: HttpRequest, ref: str, given: AnswerBody) -> RunDetail:
 def intents(request: HttpRequest, filters: Query[IntentFilters]) -> IntentList:
     """Unsettled intents, of parked runs and of those under way; the oldest first within a page."""
     refuse_unknown(request, IntentFilters.model_fields)
-    found, following = list_intents(state=filters.state, after=filters.cursor, limit=filters.limit)
+    found, following = list_intents(state=filters.state, after=filters.cursor, limit=filters.limit, user=request.user)
     return IntentList(items=[answers.intent(view) for view in found], next_cursor=str(following) if following else None)
 
 
@@ -221,7 +237,7 @@ def approval(request: HttpRequest, ref: str, seq: Seq, given: ApprovalBody) -> R
     if given.verdict in ("edit", "ask"):
         raise ValidationError([{"loc": ("body", "verdict"), "msg": f"{given.verdict} is not yet available"}])
     decided = decide_approval(
-        run_id=find_run(ref).id,
+        run_id=find_run(ref, request.user).id,
         seq=seq,
         verdict=given.verdict,
         digest=given.digest or "",

@@ -54,7 +54,7 @@ LATE = threading.Event()
 @tool(effect="read")
 def look(ctx: ToolContext) -> Any:
     """Answers when the test says so."""
-    LATE.wait(10)
+    LATE.wait(60)
     return {"nan": float("nan"), "bytes": b"\0\xff", "text": "<b>\0</b>"}
 
 

@@ -101,7 +101,7 @@ class Desk:
             yield
         finally:
             stop.set()
-            thread.join(20)
+            thread.join(60)
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ def all_at_once(calls: list[Callable[[], Any]]) -> list[Any]:
 
     def run(call: Callable[[], Any]) -> Any:
         try:
-            ready.wait(20)
+            ready.wait(60)
             return call()
         finally:
             connection.close()

@@ -100,7 +100,7 @@ def test_a_call_under_way_is_told_with_the_worker_that_is_on_it(cast: Cast, desk
 
 def seen_until(cast: Cast, state: str) -> list[Any]:
     """The intents of this state, once there are any."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         if items := cast("victor").get("/intents", state=state).json()["items"]:
             return list(items)

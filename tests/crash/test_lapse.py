@@ -67,12 +67,12 @@ def test_runs_that_wait_their_turn_after_a_crash_are_noted_as_taken_over_all_the
             first.advance(run_id, release_id)
     crew.lose(first)
     second, together = crew.hire(), Barrier(2)
-    crash.hook = lambda point: together.wait(20) and None if point == "before-claim" else None
+    crash.hook = lambda point: together.wait(60) and None if point == "before-claim" else None
     threads = [Thread(target=second.advance, args=(run_id, release_id)) for run_id in runs]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
     crash.hook = None
     for run_id in runs:
         assert_done_once(ledger, crew.drive(run_id, second))

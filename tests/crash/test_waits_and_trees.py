@@ -33,7 +33,7 @@ def killed_at(fleet: Fleet, point: str, program: list[Any]) -> UUID:
 def ends(fleet: Fleet, run_id: UUID) -> Run:
     """Not only at rest: a run that waits for another may have to go on by itself."""
     runs = Run.objects.select_related("release")
-    fleet.until(lambda: runs.get(id=run_id).status in ENDED, f"run {run_id} ends", within=40)
+    fleet.until(lambda: runs.get(id=run_id).status in ENDED, f"run {run_id} ends")
     return runs.get(id=run_id)
 
 

@@ -101,7 +101,7 @@ def stop(up: Installation) -> None:
     if up.process.poll() is None:
         os.killpg(up.process.pid, signal.SIGINT)
     try:
-        up.process.wait(45)
+        up.process.wait(60)
         deadline = time.monotonic() + 45
         while processes_of(up.data) and time.monotonic() < deadline:
             time.sleep(0.1)

@@ -84,7 +84,7 @@ def test_it_serves_until_it_is_stopped(up: Installation, block: Block) -> None:
     pid, log = up.serve(block.text.split()[2:])
     soon(lambda: handles(signal.SIGTERM, pid))
     os.kill(pid, signal.SIGTERM)
-    assert soon(lambda: pid in up.nursery.codes, 40) and up.nursery.codes[pid] == 0, log.read_text()
+    assert soon(lambda: pid in up.nursery.codes) and up.nursery.codes[pid] == 0, log.read_text()
 
 
 def handles(which: signal.Signals, pid: int) -> bool:
@@ -102,7 +102,7 @@ def test_the_web_process_answers(up: Installation, block: Block) -> None:
         soon(lambda: up.shell(f"curl -sf http://127.0.0.1:{port}/readyz")[0] == 0)
     finally:
         os.killpg(web.pid, signal.SIGTERM)
-        web.wait(20)
+        web.wait(60)
 
 
 def test_make_knows_the_commands() -> None:

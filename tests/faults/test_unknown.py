@@ -74,7 +74,7 @@ def test_a_second_claim_by_the_same_process_fences_the_first(crew: Crew, ledger:
     run = Run.objects.filter(id=run_id).values().get()
     entries = entries_of(run_id)
     assert run["status"] == "done"
-    slow.join(20)
+    slow.join(60)
     assert entries_of(run_id) == entries
     assert Run.objects.filter(id=run_id).values().get() == run
     assert ledger.calls(f"{run_id}:1") == 1

@@ -23,7 +23,7 @@ def connecting(dsn: str) -> Callable[[], psycopg.Connection[Any]]:
 
 
 def heard(dsn: str, work: Callable[[Listener], Awaitable[Any]], **how: Any) -> Any:
-    return asyncio.run(asyncio.wait_for(work(Listener(dsn, **how)), 20))  # type: ignore[arg-type]
+    return asyncio.run(asyncio.wait_for(work(Listener(dsn, **how)), 60))  # type: ignore[arg-type]
 
 
 def test_touched_runs_are_told_together_and_not_more_often_than_each_period(journal_dsn: str) -> None:
@@ -35,7 +35,7 @@ def test_touched_runs_are_told_together_and_not_more_often_than_each_period(jour
             notifier.touch(run_id)
         notifier.close()
         told: list[str] = []
-        for message in conn.notifies(timeout=5, stop_after=1):
+        for message in conn.notifies(timeout=60, stop_after=1):
             told.append(message.payload)
         told += [message.payload for message in conn.notifies(timeout=0.3)]
     assert {UUID(text) for payload in told for text in payload.split(",")} == set(ids)

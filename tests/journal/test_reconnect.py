@@ -40,7 +40,7 @@ def test_an_answer_lost_behind_the_commit_repeats_and_loses_nothing(conn: Conn, 
             futures = [
                 committer.submit(append(run, 1, number, 0, obs(number), call(number + 1), then=then)) for run in runs
             ]
-            for answer in [future.result(20) for future in futures]:
+            for answer in [future.result(60) for future in futures]:
                 verdicts.append(answer.verdict)
                 assert answer.first_seq == (seen[answer.run_id] or 0) + 1
                 seen[answer.run_id] = answer.last_seq
@@ -68,6 +68,6 @@ def test_backends_killed_at_any_moment_repeat_and_lose_nothing(conn: Conn, commi
         while time.monotonic() < stop:
             pause.wait(dice.random() * 0.05)
             kills += len(conn.execute(KILL).fetchall())
-        appended = [count.result(20) for count in counts]
+        appended = [count.result(60) for count in counts]
     assert [len(check_journal(conn, run)) for run in runs] == [2 * count for count in appended]
     assert kills > 10 and min(appended) > 0

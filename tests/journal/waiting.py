@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 
-def until(condition: Callable[[], Any], seconds: float = 10) -> Any:
+def until(condition: Callable[[], Any], seconds: float = 60) -> Any:
     """The first true value of the condition; AssertionError after so many seconds."""
     deadline = time.monotonic() + seconds
     while not (value := condition()):

@@ -105,10 +105,10 @@ def serving(dsn: str, folder: Path) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
     finally:
         server.terminate()
-        server.wait(20)
+        server.wait(60)
 
 
-def await_answer(address: str, log: Path, within: float = 30.0) -> None:
+def await_answer(address: str, log: Path, within: float = 90.0) -> None:
     deadline = time.monotonic() + within
     while time.monotonic() < deadline:
         try:

@@ -111,7 +111,7 @@ def test_a_worker_killed_from_the_page_is_taken_over_before_the_readers_eyes(sit
         page = site.open("olga", f"/runs/{short_id(run.id)}")
         page.locator("#timeline .bar[data-b=open]").first.wait_for(state="attached")
         page.get_by_role("button", name="Kill this worker").click()
-        assert worker.wait(10) == -signal.SIGKILL
+        assert worker.wait(60) == -signal.SIGKILL
         fleet.execute("UPDATE runs_workersession SET ended_at = clock_timestamp() WHERE id = %s", session_id)
     fleet.worker()
     fleet.sweeper()

@@ -54,7 +54,7 @@ def events(address: str, wanted: int, user: User | None, then: Any = None, **hea
 
     async def within_time() -> tuple[Any, list[str]]:
         try:
-            return await asyncio.wait_for(read(), 30)
+            return await asyncio.wait_for(read(), 90)
         finally:
             await sync_to_async(connections.close_all)()  # its thread outlives this test's database
 
@@ -134,8 +134,8 @@ def test_open_streams_keep_no_database_connection(dsn: str, victor: User, tmp_pa
     with serving(dsn, tmp_path) as address, ExitStack() as open_streams:
         for _ in range(8):  # twice the pool of the web process
             asked = urllib.request.Request(f"{address}/live/runs/{story.run.id}", headers=cookie)
-            answer = open_streams.enter_context(urllib.request.urlopen(asked, timeout=30))
+            answer = open_streams.enter_context(urllib.request.urlopen(asked, timeout=90))
             assert answer.readline() == b"retry: 1000\n"
         asked = urllib.request.Request(f"{address}/runs", headers=cookie)
-        with urllib.request.urlopen(asked, timeout=30) as page:
+        with urllib.request.urlopen(asked, timeout=90) as page:
             assert page.status == 200

@@ -64,7 +64,7 @@ class Crew:
         worker.close()
         self.workers.remove(worker)
 
-    def drive(self, run_id: UUID, worker: Worker | None = None, seconds: float = 20.0) -> Run:
+    def drive(self, run_id: UUID, worker: Worker | None = None, seconds: float = 60.0) -> Run:
         """Until the run has ended or only a person can release it."""
         if worker is None:
             worker = self.standing = self.standing or self.hire()
@@ -85,7 +85,7 @@ class Crew:
         worker.advance(run_id, Run.objects.get(id=run_id).release_id)
         return Run.objects.get(id=run_id)
 
-    def drive_tree(self, root: UUID, seconds: float = 20.0) -> Run:
+    def drive_tree(self, root: UUID, seconds: float = 60.0) -> Run:
         """Every run that has something to do, until the root has ended or nobody has."""
         worker = self.standing = self.standing or self.hire()
         deadline = time.monotonic() + seconds
@@ -99,7 +99,7 @@ class Crew:
                 return run
         raise AssertionError(f"the tree does not rest: {Run.objects.get(id=root).__dict__}, {journal(root)}")
 
-    def drive_out(self, robot: Robot, *roots: UUID, worker: Worker | None = None, seconds: float = 30.0) -> None:
+    def drive_out(self, robot: Robot, *roots: UUID, worker: Worker | None = None, seconds: float = 90.0) -> None:
         """Every run of these trees to its end: the robot does what they wait for, a sweep what nobody was told."""
         if worker is None:
             worker = self.standing = self.standing or self.hire()

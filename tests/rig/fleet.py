@@ -30,6 +30,7 @@ from runs.rest.wait import at_rest
 from tests.rig.ledger import ROOT, Ledger
 
 LEASE = 2.0
+PATIENCE = 60.0  # seconds until a wait is in vain, on a busy machine too
 SWEEP = 0.2
 
 
@@ -66,7 +67,7 @@ class Nursery:
     def close(self) -> None:
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.close()
-        self._process.wait(10)
+        self._process.wait(60)
         self._process.stdout.close()
 
 
@@ -89,7 +90,7 @@ class Hand:
         if self.code is None:
             os.kill(self.pid, which)
 
-    def dies(self, within: float = 20.0) -> int:
+    def dies(self, within: float = PATIENCE) -> int:
         deadline = time.monotonic() + within
         while (code := self.code) is None:
             assert time.monotonic() < deadline, f"{self.name} still lives: {self.said()}"
@@ -135,7 +136,7 @@ class Fleet:
         asked = "SELECT 1 FROM runs_workersession WHERE id = %s"
         self.until(lambda: self.ask(asked, hand.session), f"{hand.name} registers")
 
-    def bury(self, hand: Hand, within: float = 20.0) -> None:
+    def bury(self, hand: Hand, within: float = PATIENCE) -> None:
         """The supervisor saw the death, which has to be by SIGKILL, and ends the session at once."""
         assert hand.dies(within) == -signal.SIGKILL, hand.said()
         self.end(hand)
@@ -164,7 +165,7 @@ class Fleet:
     def changed(self, last: list[tuple[Any, ...]], query: str, *values: Any) -> bool:
         return self.ask(query, *values) != last
 
-    def until(self, holds: Callable[[], object], what: str, within: float = 20.0) -> None:
+    def until(self, holds: Callable[[], object], what: str, within: float = PATIENCE) -> None:
         """Waits for it; when it fails, the processes' own words are told."""
         deadline = time.monotonic() + within
         while not holds():
@@ -177,7 +178,7 @@ class Fleet:
         ((pid,),) = self.ask(of, run_id)
         os.kill(pid, signal.SIGKILL)
 
-    def rests(self, run_id: UUID, within: float = 25.0) -> Run:
+    def rests(self, run_id: UUID, within: float = PATIENCE) -> Run:
         """The run, once nothing happens to it any more by itself."""
 
         runs = Run.objects.select_related("release", "session")

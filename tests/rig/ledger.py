@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 class Ledger:

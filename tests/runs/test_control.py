@@ -47,7 +47,7 @@ def test_a_call_under_way_is_awaited_and_told(crew: Crew, ledger: Ledger) -> Non
     driving.start()
     wait_until(lambda: ledger.calls(f"{run_id}:1"), "the call is under way")
     cancel_run(run_id=run_id, reason="stop it", actor="olga")
-    driving.join(15)
+    driving.join(60)
     run = Run.objects.get(id=run_id)
     assert run.status == "cancelled" and state(run_id).slots[1].settled
     assert journal(run_id).count("TOOL_CALL:1") == 1

@@ -42,7 +42,7 @@ def test_a_decision_that_does_not_return_is_held_and_its_thread_writes_no_more(
     lets_go = threading.Event()
 
     def hangs(driver: FlowDriver, state: RunState) -> Decided:
-        lets_go.wait(20)
+        lets_go.wait(60)
         return Decided([Finish("too late")])
 
     with monkeypatch.context() as patched:
@@ -52,7 +52,7 @@ def test_a_decision_that_does_not_return_is_held_and_its_thread_writes_no_more(
         stuck.start()
         wait_until(lambda: Run.objects.get(id=run_id).status == "held", "the run is held")
         lets_go.set()
-        stuck.join(20)
+        stuck.join(60)
     run = Run.objects.get(id=run_id)
     assert run.reason == "the agent's code did not decide within 0.1 s (after entry 1)"
     assert (run.session_id, journal(run_id)) == (None, ["START", "CONTROL"])

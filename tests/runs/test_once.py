@@ -107,8 +107,8 @@ def test_two_at_the_same_time_act_once(place: psycopg.Connection[Any], database:
         answers.append(do(place))
         thread = threading.Thread(target=second)
         thread.start()
-        assert entered.wait(10)
-    thread.join(10)
+        assert entered.wait(60)
+    thread.join(60)
     assert answers == [{"deed": 1}] * 2 and deeds(place) == 1
 
 

@@ -1,8 +1,6 @@
 """The work of resuming a long run grows with its steps, and not faster."""
 
-import sys
-import threading
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -14,6 +12,7 @@ from journal.entries import Entry
 from runs.engine.drivers import driver_for
 from runs.sdk import Agent, Call, Finish, RunView, ToolContext, flow, tool
 from runs.state import fold
+from tests.rig.work import work_of
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -51,28 +50,6 @@ def journal_of(agent: Agent, steps: int) -> list[Entry]:
               BEGAN + timedelta(seconds=seq), decode(encode(body)))
         for seq, (kind, step, body) in enumerate(written, 1)
     ]  # fmt: skip
-
-
-def work_of(work: Callable[[], Any]) -> int:
-    """Python calls, resumptions, jumps and branches of this thread: the same at each time, however busy the machine."""
-    watch, events = sys.monitoring, sys.monitoring.events
-    counted = events.CALL | events.PY_START | events.PY_RESUME | events.JUMP | events.BRANCH
-    own, count = threading.get_ident(), 0
-
-    def see(*_: Any) -> None:
-        nonlocal count
-        count += threading.get_ident() == own
-
-    watch.use_tool_id(watch.PROFILER_ID, "work")
-    try:
-        for event in (events.CALL, events.PY_START, events.PY_RESUME, events.JUMP, events.BRANCH):
-            watch.register_callback(watch.PROFILER_ID, event, see)
-        watch.set_events(watch.PROFILER_ID, counted)
-        work()
-    finally:
-        watch.set_events(watch.PROFILER_ID, 0)
-        watch.free_tool_id(watch.PROFILER_ID)
-    return count
 
 
 @pytest.mark.parametrize("agent", [long, decides], ids=["flow", "decide, under other code"])

@@ -57,7 +57,7 @@ def ending(run_id: UUID) -> Any:
 def in_thread(crew: Crew, run_id: UUID) -> threading.Thread:
     thread = threading.Thread(target=crew.hire().advance, args=(run_id, Run.objects.get(id=run_id).release_id))
     thread.start()
-    assert classifiers.ENTERED.wait(20)
+    assert classifiers.ENTERED.wait(60)
     return thread
 
 
@@ -115,7 +115,7 @@ def test_a_run_whose_worker_died_ends_and_says_what_to_do(crew: Crew) -> None:
     run = Run.objects.get(id=run_id)
     assert (run.status, run.reason, run.session_id) == ("failed", "worker lost, start again", None)
     classifiers.GO.set()
-    thread.join(20)
+    thread.join(60)
     assert ending(run_id) == {"error": {"reason": "worker lost, start again"}}, "a late result changes nothing"
 
 
@@ -127,7 +127,7 @@ def test_a_run_is_cancelled_before_and_while_it_runs(crew: Crew) -> None:
     thread = in_thread(crew, run_id)
     assert cancel_run(run_id=run_id, reason="no need", actor="olga").status == "cancelled"
     classifiers.GO.set()
-    thread.join(20)
+    thread.join(60)
     assert ending(run_id) == {"cancelled": "no need"}
     with pytest.raises(RunEnded):
         cancel_run(run_id=run_id, reason="again", actor="olga")

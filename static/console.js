@@ -12,8 +12,15 @@
   dark.addEventListener("change", paint);
   const flip = () => { store.set("hf-theme", theme() === "dark" ? "light" : "dark"); paint(); };
 
+  /* The server writes hours and days as this person's clock has them, from the next page on. */
+  try {
+    const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+    if (zone) document.cookie = `tz=${encodeURIComponent(zone)}; path=/; max-age=31536000; samesite=lax`;
+  } catch { /* no zone: UTC */ }
+
+  const by = (id) => document.getElementById(id);
   const say = (text) => {
-    let spot = document.getElementById("announce");
+    let spot = by("announce");
     if (!spot) {
       spot = Object.assign(document.createElement("div"), { id: "announce", className: "vh", role: "status" });
       document.body.append(spot);
@@ -21,13 +28,42 @@
     spot.textContent = text;
   };
 
+  /* Dialogs: an act's link loads #dialog, which opens when it has come. Focus lands on Close. */
+  const show = (dialog) => {
+    if (!dialog || dialog.open) return;
+    for (const menu of document.querySelectorAll("[popover]:popover-open")) menu.hidePopover();
+    dialog.showModal();
+    (dialog.querySelector("[autofocus]") ?? dialog.querySelector("[data-close]"))?.focus();
+  };
+  document.addEventListener("htmx:after:swap", (event) => {
+    const target = event.detail?.ctx?.target;
+    if (target?.id === "dialog" && target.childElementCount) show(target);
+  });
+  document.addEventListener("close", (event) => { if (event.target.id === "dialog") event.target.replaceChildren(); }, true);
+
   document.addEventListener("click", (event) => {
-    const hit = event.target.closest("[data-theme-toggle],[data-copy],[data-print]");
-    if (!hit) return;
+    const hit = event.target.closest("[data-theme-toggle],[data-copy],[data-print],[data-close],[data-show],[role=tab]");
+    if (!hit || event.ctrlKey || event.metaKey || event.shiftKey) return;
     if (hit.matches("[data-theme-toggle]")) { flip(); say(theme() + " theme"); }
     else if (hit.matches("[data-print]")) print();
-    else { navigator.clipboard?.writeText(hit.dataset.copy); say("Copied " + hit.dataset.copy); }
+    else if (hit.dataset.copy) { navigator.clipboard?.writeText(hit.dataset.copy); say("Copied " + hit.dataset.copy); }
+    else if (hit.matches("[role=tab]")) pick(hit);
+    else {
+      event.preventDefault();
+      if (hit.dataset.show) show(by(hit.dataset.show)); else hit.closest("dialog")?.close();
+    }
   });
+
+  /* Tabs within a page: one is in the tab order, arrows move. */
+  const pick = (tab) => {
+    for (const other of tab.parentElement.querySelectorAll("[role=tab]")) {
+      const on = other === tab;
+      other.setAttribute("aria-selected", on);
+      other.tabIndex = on ? 0 : -1;
+      const panel = by(other.getAttribute("aria-controls"));
+      if (panel) panel.hidden = !on;
+    }
+  };
 
   /* The selected entry. A streamed timeline does not know which one it is; an intent's outcome may have changed with it. */
   let chosen = null, outcome = null;
@@ -41,22 +77,52 @@
   };
   document.addEventListener("DOMContentLoaded", () => select(document.querySelector(".wf-row[aria-current]")));
   document.addEventListener("click", (event) => { const row = event.target.closest(".wf-row"); if (row) { chosen = null; select(row); } });
-  document.addEventListener("htmx:after:swap", () => { if (chosen) select(document.getElementById(chosen)); });
+  document.addEventListener("htmx:after:swap", () => { if (chosen) select(by(chosen)); });
 
+  /* Keys move and open; none of them writes. */
+  const places = { o: "/", r: "/runs", i: "/inbox", w: "/workers", a: "/audit" };
+  const visible = (row) => row.checkVisibility?.() ?? true;
+  const step = (by) => {
+    const rows = [...document.querySelectorAll("[data-row]")].filter(visible);
+    if (!rows.length) return;
+    const at = rows.indexOf(document.activeElement.closest?.("[data-row]"));
+    rows[Math.max(0, Math.min(rows.length - 1, at + by))].focus();
+  };
+  const tabKey = (event, tab) => {
+    const all = [...tab.parentElement.querySelectorAll("[role=tab]")];
+    const next = all[(all.indexOf(tab) + (event.key === "ArrowRight" ? 1 : all.length - 1)) % all.length];
+    next.focus();
+    pick(next);
+  };
+  let went = 0;
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input,textarea,select")) return;
-    if (event.key === "t") flip();
-    else if (event.key === "j" || event.key === "k") {
-      const rows = [...document.querySelectorAll("[data-row]")];
-      if (!rows.length) return;
-      const at = rows.indexOf(document.activeElement.closest?.("[data-row]"));
-      rows[Math.max(0, Math.min(rows.length - 1, at + (event.key === "j" ? 1 : -1)))].focus();
-    } else if (event.key === "/") { event.preventDefault(); document.getElementById("q")?.focus(); }
+    const tab = event.target.closest?.("[role=tab]");
+    if (tab && /^Arrow(Left|Right)$/.test(event.key)) { tabKey(event, tab); return; }
+    const typing = "input:not([type=checkbox]):not([type=radio]),textarea,select,[contenteditable]";
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.(typing)) return;
+    if (document.querySelector("dialog[open]")) return;
+    const key = event.key;
+    if (Date.now() - went < 900 && places[key]) {
+      went = 0;
+      if (document.querySelector(`.nav a[href="${places[key]}"]`)) location.href = places[key];
+      return;
+    }
+    went = key === "g" ? Date.now() : 0;
+    if (key === "/") { event.preventDefault(); show(by("dlg-jump")); }
+    else if (key === "?") show(by("dlg-keys"));
+    else if (key === "t") flip();
+    else if (key === "j" || key === "k") step(key === "j" ? 1 : -1);
+    else if (key === "x") document.activeElement.closest?.("[data-row],tr,li")?.querySelector("input[type=checkbox]")?.click();
+    else if (key === "[" || key === "]") document.dispatchEvent(new CustomEvent("hf:ruler", { detail: key === "]" ? 1 : -1 }));
+    else if (key === "Enter") {
+      const row = document.activeElement.closest?.("[data-row]");
+      if (row && row === document.activeElement && !row.matches("a,button,input")) row.querySelector("a")?.click();
+    }
   });
 
   /* What the stream says of itself. */
   const live = (on, text) => {
-    const spot = document.getElementById("live");
+    const spot = by("live");
     if (spot) { spot.dataset.live = on ? "on" : "off"; spot.textContent = text; }
   };
   document.addEventListener("htmx:sse:after:connection", () => live(true, "Live"));

@@ -3,12 +3,14 @@
 from django.urls import path, re_path
 
 from runs.pages import fleet_views, run_views, views
+from runs.pages.jump import jump
 from runs.pages.live import live_runs
 from runs.pages.run_live import live_run
 
 app_name = "runs"
 urlpatterns = [
     path("", views.home, name="home"),
+    path("jump", jump, name="jump"),
     path("runs", views.list_page, name="list"),
     path("runs/<str:ref>", run_views.run_page, name="run"),
     path("runs/<str:ref>/entries/<int:seq>", run_views.entry, name="entry"),

@@ -28,7 +28,7 @@ def test_a_template_has_no_inline_style_or_script_and_is_short(template: Path) -
 
 def test_htmx_is_not_deferred() -> None:
     """Deferred, it starts before its extension has come when the network is in the mood: no stream then."""
-    assert "defer" not in re.sub(r"{#.*?#}", "", (ROOT / "templates/base.html").read_text())
+    assert "defer" not in re.sub(r"{#.*?#}", "", (ROOT / "templates/_page.html").read_text())
 
 
 def test_every_icon_that_is_named_is_drawn() -> None:

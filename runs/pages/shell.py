@@ -1,0 +1,103 @@
+"""What is around every page: where one may go, what waits for a person, and what is held back just now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from django.db import connection
+from django.http import HttpRequest
+from django.urls import Resolver404, resolve
+
+from runs.access import ROLES, Person, agents_of
+from runs.models import Gate
+
+MOST_WAITING = 100  # shown as 99+
+MOST_GATES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An entry of the navigation; on a phone it is in the dock (`docked`) or under More."""
+
+    section: str
+    path: str
+    word: str
+    icon: str
+    docked: bool = True
+
+
+PLACES = (
+    Place("overview", "/", "Overview", "gauge"),
+    Place("runs", "/runs", "Runs", "runs"),
+    Place("inbox", "/inbox", "Inbox", "inbox"),
+    Place("workers", "/workers", "Workers", "server", docked=False),
+    Place("audit", "/audit", "Audit", "scroll", docked=False),
+)
+
+
+def shell(request: HttpRequest) -> dict[str, Any]:
+    """Context of every template. Its two queries are made only where it is drawn, and once a request."""
+    user: Person | None = getattr(request, "user", None)
+    if user is None or not user.is_authenticated:
+        return {}
+    return {
+        "places": places,
+        "role": lambda: role_of(user),
+        "inbox_count": lambda: _once(request, "inbox_count", lambda: inbox_count(user)),
+        "conditions": lambda: _once(request, "conditions", conditions),
+    }
+
+
+def _once(request: HttpRequest, name: str, ask: Any) -> Any:
+    kept: dict[str, Any] = request.__dict__.setdefault("_shell", {})
+    if name not in kept:
+        kept[name] = ask()
+    return kept[name]
+
+
+@cache
+def places() -> Sequence[Place]:
+    return [place for place in PLACES if _is_there(place.path)]
+
+
+def _is_there(path: str) -> bool:
+    try:
+        resolve(path)
+    except Resolver404:
+        return False
+    return True
+
+
+def role_of(user: Person) -> str:
+    """The role with the most permissions that the user has whole; nothing for one without any."""
+    held = user.get_all_permissions()
+    whole = [role for role, codes in ROLES.items() if codes <= held]
+    return max(whole, key=lambda role: len(ROLES[role]), default="")
+
+
+# Off the partial index of runs with intents: what is parked and waits for somebody, never the whole table.
+WAITING = """
+SELECT count(*) FROM (
+    SELECT 1 FROM runs_run, jsonb_array_elements(intents) AS intent
+     WHERE NOT intents = '[]' AND intent ->> 'state' IN ('awaiting_approval', 'in_doubt', 'asked')
+       AND (%(agents)s::text[] IS NULL OR agent = ANY (%(agents)s))
+     LIMIT %(most)s
+) AS waiting
+"""
+
+
+def inbox_count(user: Person | None) -> int:
+    """How much waits for a person among the runs that this one sees; at most MOST_WAITING."""
+    agents = agents_of(user)
+    given = {"agents": None if agents is None else sorted(agents), "most": MOST_WAITING}
+    with connection.cursor() as cursor:
+        cursor.execute(WAITING, given)
+        return int(cursor.fetchone()[0])
+
+
+def conditions() -> Sequence[Gate]:
+    """The newest gates in force."""
+    return list(Gate.objects.filter(lifted_at=None).order_by("-id")[:MOST_GATES])

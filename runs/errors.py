@@ -182,5 +182,13 @@ class CursorUnknown(RunsError):
         self.path = "cursor"
 
 
+class QueryInvalid(RunsError):
+    """The query cannot be read."""
+
+    def __init__(self, said: str, position: int, length: int = 1) -> None:
+        super().__init__(said)
+        self.said, self.position, self.length, self.field = said, position, max(length, 1), "query"
+
+
 class AgentNotFound(RunsError):
     """No worker has announced an agent of this name."""

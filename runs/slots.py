@@ -7,6 +7,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from runs.policies import ANY_ONE, Policy
+
 
 @dataclass(slots=True)
 class Attempt:
@@ -26,13 +28,78 @@ class Attempt:
 
 
 @dataclass(slots=True)
+class Decider:
+    """Who said so, when and in which entry."""
+
+    actor: str
+    at: datetime
+    seq: int
+    note: str = ""
+
+
+@dataclass(slots=True)
+class Question:
+    """A question back of an approver. The decision waits for its answer."""
+
+    by: str
+    text: str
+    seq: int
+    at: datetime
+
+
+@dataclass(slots=True)
+class Edit:
+    """A person's arguments in place of the agent's."""
+
+    by: str
+    args: dict[str, Any]
+    at: datetime
+    seq: int
+    note: str = ""
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """As the call's OBS tells of it."""
+        return {"by": self.by, "args": self.args}
+
+
+@dataclass(slots=True)
 class Approval:
+    """The last request for approval, and what came of it.
+
+    `verdict`: requested until it is decided, then granted, denied, edited or expired; `seq`, `at`, `actor` and `note`
+    are of the entry that made it so. `digest`: what it is bound to. `fields`: what the tool's `canonical=` names.
+    """
+
     verdict: str
     seq: int
     at: datetime
     actor: str
     digest: str
     note: str = ""
+    requested_seq: int = 0
+    requested_at: datetime | None = None
+    policy: Policy = ANY_ONE
+    release: str = ""
+    expires: float | None = None  # POSIX seconds
+    why: str = ""  # it is asked for anew
+    fields: dict[str, Any] | None = None
+    summary: str | None = None  # of a person's arguments
+    grants: list[Decider] = field(default_factory=list)
+    question: Question | None = None
+    renew: Decider | None = None  # who asked for it anew, once it had expired
+
+    @property
+    def open(self) -> bool:
+        return self.verdict == "requested"
+
+    @property
+    def granted_by(self) -> list[str]:
+        return [grant.actor for grant in self.grants]
+
+    def decide(self, verdict: str, entry_seq: int, at: datetime, actor: str, note: str) -> None:
+        self.verdict, self.seq, self.at, self.actor, self.note = verdict, entry_seq, at, actor, note
+        self.question = None
 
 
 @dataclass(slots=True)
@@ -97,6 +164,9 @@ class Slot:
     probe_asked: bool = False
     undecided: int = 0
     undecided_at: datetime | None = None
+    absent: bool = False  # it was found that the last attempt did not act, and approval for the next one was asked for
+    edited: Edit | None = None
+    editors: list[str] = field(default_factory=list)
 
     @property
     def tool(self) -> str:
@@ -127,7 +197,20 @@ class Slot:
 
     @property
     def args(self) -> dict[str, Any]:
+        """What is sent: the agent's arguments, or a person's in their place."""
+        return self.edited.args if self.edited is not None else self.asked_args
+
+    @property
+    def asked_args(self) -> dict[str, Any]:
+        """What the agent asked for, whatever a person made of it."""
         return self.body["args"] if self.kind == "call" else {}
+
+    @property
+    def summary(self) -> str | None:
+        """What the call would do, in one sentence, if its tool says so."""
+        if self.edited is not None:
+            return self.approval.summary if self.approval is not None else None
+        return self.body.get("summary")
 
     @property
     def id(self) -> str | None:
@@ -163,7 +246,7 @@ class Slot:
 
     @property
     def surely_not_done(self) -> bool:
-        if not self.attempts or self.cleared:
+        if not self.attempts or self.cleared or self.absent:
             return True
         return self.attempts[-1].error is not None and not self.attempts[-1].doubt
 
@@ -171,9 +254,15 @@ class Slot:
     def state(self) -> str:
         if self.settled:
             return "settled"
-        if self.approval and self.approval.verdict == "requested":  # also for the next send of one that was not found
+        if self.approval and self.approval.verdict in ("requested", "expired"):  # also for another send
             return "awaiting_approval"
         return "in_doubt" if self.in_doubt else "pending"
+
+    @property
+    def has_expired(self) -> bool:
+        """Nobody approved it in time, and nobody asked for it anew since."""
+        approval = self.approval
+        return not self.settled and approval is not None and approval.verdict == "expired" and approval.renew is None
 
     @property
     def recorded(self) -> dict[str, Any]:
@@ -181,7 +270,7 @@ class Slot:
         body = self.body
         match self.kind:
             case "call":
-                return {"call": self.tool, "args": self.args} | _kept(body, "id")
+                return {"call": self.tool, "args": self.asked_args} | _kept(body, "id")
             case "signal":
                 return {"wait_for": self.signal} | _kept(body, "timeout")
             case "ask":

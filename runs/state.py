@@ -12,7 +12,8 @@ from journal.entries import Entry, Kind
 from runs.brakes import Spent, spent
 from runs.erased import ERASED, without_body
 from runs.moves import Join
-from runs.slots import Approval, Attempt, Control, Decision, Signal, Slot
+from runs.policies import Policy
+from runs.slots import Approval, Attempt, Control, Decider, Decision, Edit, Question, Signal, Slot
 
 MODEL_ACTOR = "model"
 MACHINES = frozenset({"worker", MODEL_ACTOR, "system", "parent"})  # every other actor is a person, or acts for one
@@ -79,11 +80,11 @@ class RunState:
 
     @property
     def backs_off(self) -> bool:
-        """Whether an attempt waits for its turn to be made again."""
+        """Whether an attempt waits for its turn to be made again, or an approval for being asked for again."""
         attempts = [slot.attempts[-1] for slot in self.open.values() if slot.attempts]
         last = [*attempts, *self.model_attempts[-1:]]
         waits = any((a.error is not None or a.unknown_at is not None) and not a.hurried for a in last)
-        return waits or any(slot.undecided_at is not None for slot in self.open.values())
+        return waits or any(slot.undecided_at is not None or slot.has_expired for slot in self.open.values())
 
     def signal_of(self, name: str, signal_id: str) -> Signal | None:
         return next((signal for signal in self.signals if signal.name == name and signal.id == signal_id), None)
@@ -164,7 +165,7 @@ class RunState:
             return
         slot = self.slots[e.step]
         slot.attempts.append(attempt)
-        slot.cleared = slot.probe_asked = False
+        slot.cleared = slot.probe_asked = slot.absent = False
         slot.undecided, slot.undecided_at = 0, None
 
     def _obs(self, e: Entry) -> None:
@@ -186,10 +187,41 @@ class RunState:
 
     def _approval(self, e: Entry) -> None:
         assert e.step is not None
+        slot, b = self.slots[e.step], e.body
+        verdict, note, approval = b["verdict"], b.get("note") or "", slot.approval
+        if verdict == "requested" or approval is None:
+            self._approval_requested(slot, e)
+            return
+        match verdict:
+            case "granted":
+                if b.get("digest") != approval.digest or e.actor in approval.granted_by:
+                    return
+                approval.grants.append(Decider(e.actor, e.recorded_at, e.seq, note))
+                if len(approval.grants) < approval.policy.quorum:
+                    return
+            case "asked":
+                approval.question = Question(e.actor, note, e.seq, e.recorded_at)
+                return
+            case "answered":
+                approval.question = None
+                return
+            case "edited":
+                slot.edited = Edit(e.actor, b.get("args", {}), e.recorded_at, e.seq, note)
+                slot.editors.append(e.actor)
+                approval.grants.clear()
+        approval.decide(verdict, e.seq, e.recorded_at, e.actor, note)
+
+    def _approval_requested(self, slot: Slot, e: Entry) -> None:
         b = e.body
-        self.slots[e.step].approval = Approval(
-            b["verdict"], e.seq, e.recorded_at, e.actor, b.get("digest", ""), b.get("note", "")
-        )
+        if b.get("edit") == "refused":
+            slot.edited = None
+        slot.absent = bool(slot.attempts)  # nobody is asked about another send while one may have acted
+        slot.approval = Approval(
+            b["verdict"], e.seq, e.recorded_at, e.actor, b.get("digest", ""), b.get("note") or "",
+            requested_seq=e.seq, requested_at=e.recorded_at, policy=Policy.of(b.get("policy")),
+            release=b.get("release", ""), expires=b.get("expires"), why=b.get("why", ""), fields=b.get("fields"),
+            summary=b.get("summary"),
+        )  # fmt: skip
 
     def _reconcile(self, e: Entry) -> None:
         if e.step is None or e.step not in self.slots:
@@ -275,15 +307,17 @@ class RunState:
             case "release":
                 self.quarantined = None
             case "retry":
-                self._hurry()
+                self._hurry(control)
 
-    def _hurry(self) -> None:
-        """Nothing waits for a backoff any more."""
+    def _hurry(self, control: Control) -> None:
+        """Nothing waits for a backoff any more; what expired is asked for anew."""
         for attempts in (self.model_attempts, *(slot.attempts for slot in self.open.values())):
             if attempts:
                 attempts[-1].hurried = True
         for slot in self.open.values():
             slot.undecided_at = None
+            if slot.has_expired and slot.approval is not None:
+                slot.approval.renew = Decider(control.actor, control.at, control.seq, control.reason)
 
     def _done(self, e: Entry) -> None:
         self.done, self.ended_at = e.body, e.recorded_at

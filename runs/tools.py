@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import json
 import logging
 import random
 import typing
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 from uuid import UUID
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError, create_model
+from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError, create_model
 
 from journal.encoding import canonical
 from runs.limits import Limit, Rate, as_limit, missing_keys, value_of
 from runs.outcomes import Absent, Found, Undecided
+from runs.policies import ANY_ONE, Policy
 
 Effect = Literal["read", "keyed", "probed", "unkeyed"]
 EFFECTS: tuple[str, ...] = typing.get_args(Effect)
@@ -67,6 +70,8 @@ class ToolContext:
 
 Probe = Callable[..., Found | Absent | Undecided]
 Summary = Callable[[dict[str, Any]], str]
+Approval = bool | Policy | Callable[[dict[str, Any]], bool | Policy]
+Canonical = Callable[[dict[str, Any]], Mapping[str, Any]]
 
 
 @dataclass(eq=False)
@@ -76,7 +81,7 @@ class Tool:
     function: Callable[..., Any]
     effect: Effect
     probe: Probe | None = None
-    approval: bool | Callable[[dict[str, Any]], bool] = False
+    approval: Approval = False
     timeout: float = 60.0
     max_in_flight: float = 60.0
     key_ttl: float = 86_400.0
@@ -86,6 +91,7 @@ class Tool:
     rate: Rate | None = None
     summary: Summary | None = None
     sample: Mapping[str, Any] | None = None
+    canonical: Canonical | None = None
 
     def __post_init__(self) -> None:
         self.name = self.name or self.function.__name__
@@ -93,6 +99,13 @@ class Tool:
             raise ValueError(f"tool {self.name}: effect is one of {', '.join(EFFECTS)}, not {self.effect!r}")
         if self.effect == "probed" and self.probe is None:
             raise ValueError(f"tool {self.name}: effect='probed' needs probe=, the function that asks by key")
+        if not (isinstance(self.approval, (bool, Policy)) or callable(self.approval)):
+            raise ValueError(
+                f"tool {self.name}: approval= is True, a Policy(...), or a function of the arguments that returns one"
+                f" of them, not {self.approval!r}"
+            )
+        if self.canonical is not None and not callable(self.canonical):
+            raise ValueError(f"tool {self.name}: canonical= is a function of the arguments that returns a dict")
         first = next(iter(inspect.signature(self.function).parameters), None)
         if first is None:
             raise ValueError(f"tool {self.name}: its first parameter is the ToolContext")
@@ -121,8 +134,28 @@ class Tool:
             return f"the result is not a {self._result_name}: {error.error_count()} fault(s)"
         return None
 
-    def needs_approval(self, args: dict[str, Any]) -> bool:
-        return bool(self.approval(args)) if callable(self.approval) else self.approval
+    def policy_for(self, args: dict[str, Any]) -> Policy | None:
+        """Who has to agree to a call with these arguments; None: nobody. Raises what the tool's predicate raises."""
+        given = self.approval(args) if callable(self.approval) else self.approval
+        if isinstance(given, Policy):
+            return given
+        return ANY_ONE if given else None
+
+    def fields_of(self, args: dict[str, Any]) -> dict[str, Any] | None:
+        """The fields that an approval is bound to and that approvers see first, as `canonical=` names them. None: all
+        of the arguments; also if it raised or returned no dict, since more is bound then, never less."""
+        if self.canonical is None:
+            return None
+        try:
+            return dict(self.canonical(deepcopy(args)))
+        except Exception:
+            logging.getLogger("holdfast.tool").warning("canonical= of %s failed", self.name, exc_info=True)
+            return None
+
+    @cached_property
+    def has_secrets(self) -> bool:
+        """Whether a parameter is `Secret`."""
+        return '"writeOnly": true' in json.dumps(self.contract["parameters"])
 
     @property
     def limited(self) -> bool:
@@ -160,7 +193,9 @@ class Tool:
             "parameters": self._arguments.model_json_schema(),
             "effect": self.effect,
             "probe": self.probe is not None,
-            "approval": "predicate" if callable(self.approval) else self.approval,
+            "returns": self._returns,
+            "approval": self._approval_content,
+            "canonical": self.canonical is not None,
             "timeout": self.timeout,
             "max_in_flight": self.max_in_flight,
             "key_ttl": self.key_ttl,
@@ -171,8 +206,23 @@ class Tool:
     @cached_property
     def digest(self) -> bytes:
         """sha256 over schema, effect class, policy and code: what an approval is bound to, beside the arguments."""
-        code = [_source(f) for f in (self.function, self.probe, self.approval) if callable(f)]
+        functions = (self.function, self.probe, self.approval, self.canonical)
+        code = [_source(f) for f in functions if callable(f)]
         return hashlib.sha256(canonical([self.contract, code])).digest()
+
+    @property
+    def _approval_content(self) -> Any:
+        if isinstance(self.approval, Policy):
+            return self.approval.content
+        return "predicate" if callable(self.approval) else self.approval
+
+    @property
+    def _returns(self) -> dict[str, Any] | None:
+        """JSON schema of the declared result; None without one, and of a type that JSON schema has no words for."""
+        try:
+            return self._result.json_schema() if self._result is not None else None
+        except PydanticUserError:
+            return None
 
     @cached_property
     def _defaults(self) -> dict[str, Any]:
@@ -180,7 +230,7 @@ class Tool:
 
     @cached_property
     def _hints(self) -> dict[str, Any]:
-        return typing.get_type_hints(self.function)
+        return typing.get_type_hints(self.function, include_extras=True)
 
     @cached_property
     def _arguments(self) -> Any:
@@ -197,7 +247,10 @@ class Tool:
     @cached_property
     def _result(self) -> TypeAdapter[Any] | None:
         hint = self._hints.get("return", Any)
-        return None if hint in (Any, None, type(None)) else TypeAdapter(hint)
+        try:
+            return None if hint in (Any, None, type(None)) else TypeAdapter(hint)
+        except PydanticUserError:  # a class that says nothing of its fields: there is nothing to judge by
+            return None
 
     @property
     def _result_name(self) -> str:
@@ -215,7 +268,7 @@ def tool(
     *,
     effect: Effect,
     probe: Probe | None = None,
-    approval: bool | Callable[[dict[str, Any]], bool] = False,
+    approval: Approval = False,
     timeout: float = 60.0,
     max_in_flight: float = 60.0,
     key_ttl: float = 86_400.0,
@@ -225,6 +278,7 @@ def tool(
     rate: Rate | None = None,
     summary: Summary | None = None,
     sample: Mapping[str, Any] | None = None,
+    canonical: Canonical | None = None,
 ) -> Callable[[Callable[..., Any]], Tool]:
     """Declare a function as a tool. Times in seconds.
 
@@ -232,13 +286,15 @@ def tool(
     before a `probed` tool is asked. `key_ttl`: how long the other side remembers a key. `limit`: calls at once over all
     runs: `3`, `"customer_id"` (one for each value of that argument) or `Limit(3, "customer_id")`. `rate`: sends in a
     time. Both count by the tool's name, whatever agent calls. `summary`: what a call would do, in one sentence, for
-    whoever approves it. `sample`: arguments with which `manage.py tools check` may really call it.
+    whoever approves it. `sample`: arguments with which `manage.py tools check` may really call it. `approval`: True
+    (any one approver), a `Policy`, or a function of the arguments that returns one of these or False. `canonical`: a
+    function of the arguments that returns the fields that an approval is bound to; without it, that is all of them.
     """
     if callable(effect):
         raise TypeError("@tool needs its effect class: @tool(effect='read' | 'keyed' | 'probed' | 'unkeyed')")
 
     def declare(function: Callable[..., Any]) -> Tool:
         return Tool(function, effect, probe, approval, timeout, max_in_flight, key_ttl, retry, name,
-                    as_limit(limit), rate, summary, sample)  # fmt: skip
+                    as_limit(limit), rate, summary, sample, canonical)  # fmt: skip
 
     return declare

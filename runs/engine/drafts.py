@@ -15,6 +15,8 @@ from runs.digests import approval_digest, key_of
 from runs.mistakes import cannot_keep, unknown_tool
 from runs.moves import Ask, Call, Decided, Fail, Finish, Move, Sleep, Spawn, WaitFor, as_record, some
 from runs.outcomes import describe
+from runs.policies import Policy
+from runs.secrets import SecretUnreadable, opened, redacted
 from runs.slots import Control, Slot
 from runs.state import MODEL_ACTOR
 from runs.tools import Tool
@@ -128,13 +130,13 @@ def intent(agent: Agent, run_id: UUID, step: int, call: Call, crowded: bool, sto
     """TOOL_CALL, with the approval it asks for, or with the failure it is when it cannot be sent at all."""
     tool = agent.toolbox.get(call.tool)
     wrong = faults(agent, call)
-    asks = False
+    policy: Policy | None = None
     if tool is not None and not wrong:
         try:
-            asks = tool.needs_approval(deepcopy(call.args))
+            policy = tool.policy_for(deepcopy(call.args))
         except BaseException as error:  # an agent's code, like any other of it
             wrong = [f"whether it needs approval cannot be said: its predicate raised {describe(error)}"]
-    gate = "invalid" if wrong else "approval" if asks else None
+    gate = "invalid" if wrong else "approval" if policy is not None else None
     digest = approval_digest(tool, call.args, run_id, step) if tool else ""
     body: dict[str, Any] = {
         "tool": call.tool,
@@ -170,7 +172,10 @@ def faults(agent: Agent, call: Call) -> list[str]:
         return [unknown_tool(agent.name, call.tool, agent.toolbox)]
     if problems(call.args):
         return cannot_keep(f"{call.tool}: the argument ", call.args)
-    return tool.faults(call.args)
+    try:
+        return tool.faults(opened(call.args) if tool.has_secrets or redacted() else call.args)
+    except SecretUnreadable as error:
+        return [str(error)]
 
 
 def request_approval(step: int, digest: str) -> Draft:

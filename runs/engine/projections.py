@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -12,7 +13,7 @@ from psycopg import Connection
 
 from journal.committer import Append
 from runs.brakes import spent
-from runs.slots import Slot
+from runs.slots import Approval, Slot
 from runs.state import RunState
 from runs.texts import plain_text
 from runs.trees import Newborn
@@ -132,26 +133,58 @@ def let_go(conn: Connection[Any], run_id: UUID, epoch: int, seen: int, park: Par
     return bool(row and row[0])
 
 
-def open_intents(state: RunState) -> str:
-    """The run row's list of unsettled calls, as JSON: what the inbox shows without reading journals."""
-    return json.dumps([intent_record(slot) for slot in state.unsettled() if slot.kind == "call"])
+def open_intents(state: RunState, reminders: Mapping[int, int] | None = None, asked_by: str = "") -> str:
+    """The run row's list of what waits for somebody, as JSON: what the inbox shows without reading journals.
+
+    `reminders`: how many there were, by step. `asked_by`: who started the run, or the root of its tree.
+    """
+    reminded = reminders or {}
+    return json.dumps([
+        intent_record(slot, reminded.get(slot.step, 0), asked_by or state.started_by)
+        for slot in state.unsettled() if slot.kind in ("call", "ask")
+    ])  # fmt: skip
 
 
-def intent_record(slot: Slot) -> dict[str, Any]:
-    since = slot.at
-    if slot.state == "awaiting_approval" and slot.approval is not None:
-        since = slot.approval.at
+def intent_record(slot: Slot, reminders: int = 0, asked_by: str = "") -> dict[str, Any]:
+    """One unsettled call, or one question that an agent asks (`kind` "ask")."""
+    asks = slot.kind == "ask"
+    approval = slot.approval if slot.state == "awaiting_approval" else None
+    since, due = slot.at, slot.due
+    if approval is not None:
+        since, due = approval.requested_at or approval.at, approval.expires
     elif slot.attempts:
         since = slot.attempts[-1].at
+    summary = slot.body["question"] if asks else slot.summary
     return {
         "seq": slot.seq,
         "step": slot.step,
+        "kind": slot.kind,
         "tool": slot.tool,
-        "state": slot.state,
+        "state": "asked" if asks else slot.state,
         "since": since.isoformat(),
-        "deadline": None,
+        "deadline": datetime.fromtimestamp(due, UTC).isoformat() if due is not None else None,
         "attempt": len(slot.attempts),
-    }
+        "effect": slot.effect,
+        "key": slot.key,
+        "digest": approval.digest if approval is not None else slot.digest,
+        "summary": plain_text(str(summary)) if summary is not None else None,
+        "asked_by": plain_text(asked_by),
+        "reminders": reminders,
+    } | of_approval(approval)
+
+
+def of_approval(approval: Approval | None) -> dict[str, Any]:
+    """Who has to agree and who has, what was asked back, whether it expired."""
+    if approval is None:
+        return {"policy": None, "granted": [], "question": None, "expired": False}
+    policy, asked = approval.policy, approval.question
+    return {
+        "policy": {"group": policy.group, "quorum": policy.quorum, "four_eyes": policy.four_eyes,
+                   "on_expiry": policy.on_expiry},
+        "granted": [plain_text(name) for name in approval.granted_by],
+        "question": {"by": plain_text(asked.by), "text": plain_text(asked.text), "seq": asked.seq} if asked else None,
+        "expired": approval.verdict == "expired",
+    }  # fmt: skip
 
 
 def listing(state: RunState, region: str) -> str:

@@ -11,7 +11,9 @@ from runs.limits import Limit, Rate
 from runs.moves import Ask, Call, Fail, Finish, First, Sleep, Spawn, WaitFor, Won
 from runs.once import KeyReused, once
 from runs.outcomes import Absent, CallFailed, Found, PermanentError, TransientError, Undecided, UnknownOutcome
+from runs.policies import Policy
 from runs.run_view import RunView
+from runs.secrets import Secret
 from runs.tools import Retry, Tool, ToolContext, tool
 
 __all__ = [
@@ -28,9 +30,11 @@ __all__ = [
     "KeyReused",
     "Limit",
     "PermanentError",
+    "Policy",
     "Rate",
     "Retry",
     "RunView",
+    "Secret",
     "Sleep",
     "Spawn",
     "Tool",

@@ -77,8 +77,8 @@ def test_a_lost_answer_and_a_500_are_neither(ledger: Ledger, ctx: ToolContext, f
 
 
 def test_large_refunds_need_approval() -> None:
-    assert refund.needs_approval({"order_id": "o-7", "amount_cents": 5_001})
-    assert not refund.needs_approval({"order_id": "o-7", "amount_cents": 5_000})
+    assert refund.policy_for({"order_id": "o-7", "amount_cents": 5_001})
+    assert not refund.policy_for({"order_id": "o-7", "amount_cents": 5_000})
 
 
 def steps_of_the_flow() -> Any:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from journal.encoding import canonical, decode, encode
 from journal.entries import Entry, Kind
 from runs.agents import Agent, FunctionModel
+from runs.engine.sealing import sealed_moves
 from runs.mistakes import line_of, raised
 from runs.moves import Ask, Decided, Fail, Finish, Move, Won, as_decided, as_record, from_record
 from runs.outcomes import CallFailed, describe
@@ -99,7 +100,7 @@ class DecideDriver:
 
     def decide(self, state: RunState) -> Decided:
         assert callable(self.agent.decide)
-        return as_decided(self.agent.decide(RunView(state)))
+        return sealed_moves(self.agent, as_decided(self.agent.decide(RunView(state))))
 
     def check(self, state: RunState, entries: Sequence[Entry]) -> None:
         """Only when the code has changed since the run started: each decision costs a fold of its prefix."""
@@ -145,6 +146,7 @@ class FlowDriver:
 
     def __init__(self, agent: Agent, state: RunState) -> None:
         assert agent.flow is not None
+        self.agent = agent
         self.view = RunView(state)
         self.flow: Generator[Any, Any, Any] = agent.flow(self.view)
         self.count = 0  # decisions replayed so far
@@ -206,7 +208,7 @@ class FlowDriver:
     def _decided(self, yielded: Any) -> Decided:
         """Raises TypeError with the line of the yield."""
         try:
-            return as_decided(yielded)
+            return sealed_moves(self.agent, as_decided(yielded))
         except TypeError as error:
             raise TypeError(f"{error} ({line_of(self.flow)})") from None
 

@@ -96,7 +96,7 @@ class Flights(Recorder):
             raise how.error
         now = self.worker.session.now()
         if flight.model is not None:
-            self.add(answer_of(flight, how, self.state, self.seen, now))
+            self.add(answer_of(self.agent, flight, how, self.state, self.seen, now))
         elif flight.probing:
             found = finding_of(flight, how)
             if not found:

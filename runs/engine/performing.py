@@ -13,12 +13,14 @@ from journal.crash import crash_point
 from journal.encoding import encode
 from journal.entries import Draft, Kind
 from journal.errors import PayloadStoreDown
-from runs.agents import FunctionModel
+from runs.agents import Agent, FunctionModel
 from runs.engine import drafts
 from runs.engine.calls import Ended, Raised, Returned, finish
+from runs.engine.sealing import sealed_moves
 from runs.moves import as_decided
 from runs.outcomes import Absent, Found, PermanentError, TransientError, Undecided, describe
 from runs.run_view import RunView
+from runs.secrets import in_use, redacted, struck, struck_text, words_of
 from runs.slots import Slot
 from runs.state import RunState
 from runs.tools import Cancelled, Retry, Tool, ToolContext
@@ -51,6 +53,7 @@ class Flight:
     view: RunView | None = None
     probing: bool = False
     left: bool = False
+    secrets: tuple[str, ...] = ()  # as text: what may not be read in what comes of it
     cancelled: Cancelled = field(default_factory=Cancelled)
 
     @property
@@ -65,17 +68,21 @@ class Flight:
             crash_point("after-model")
             return said
         assert self.tool is not None and self.slot is not None
+        if self.tool.has_secrets or redacted():
+            self.secrets = tuple(words_of(self.slot.args))
         if self.probing:
             crash_point("before-probe")
             assert self.tool.probe is not None
-            found = finish(self.tool.probe(self.ctx, **own_args(self.slot)))
+            with in_use(own_args(self.slot)) as args:
+                found = finish(self.tool.probe(self.ctx, **args))
             crash_point("after-probe")
             return found
         if not self.worker.session.alive:
             raise LeaseLapsed
         crash_point("before-effect")
         assert self.ctx is not None
-        result = finish(self.tool(self.ctx, **own_args(self.slot)))
+        with in_use(own_args(self.slot)) as args:
+            result = finish(self.tool(self.ctx, **args))
         crash_point("after-effect")
         return result
 
@@ -100,6 +107,16 @@ class LeaseLapsed(BaseException):
 
 def outcome_of(flight: Flight, how: Ended, now: float) -> Draft:
     """The OBS or ERROR that tells how a call ended. `now`: POSIX seconds, for when the next attempt is due."""
+    return without_secrets(flight, plain_outcome(flight, how, now))
+
+
+def without_secrets(flight: Flight, draft: Draft) -> Draft:
+    if flight.secrets or redacted():
+        draft.body = struck(draft.body, flight.secrets)
+    return draft
+
+
+def plain_outcome(flight: Flight, how: Ended, now: float) -> Draft:
     slot, tool = flight.slot, flight.tool
     assert slot is not None and tool is not None
     if isinstance(how, Returned):
@@ -135,7 +152,8 @@ def finding_of(flight: Flight, how: Ended) -> list[Draft]:
     slot = flight.slot
     match how:
         case Returned(Found(result)):
-            return [drafts.observation(slot.step, {"outcome": "succeeded", "result": result, "source": "probe"})]
+            body = {"outcome": "succeeded", "result": result, "source": "probe"}
+            return [without_secrets(flight, drafts.observation(slot.step, body))]
         case Returned(Absent()):
             return []
         case Returned(Undecided(why)):
@@ -144,20 +162,21 @@ def finding_of(flight: Flight, how: Ended) -> list[Draft]:
             why = f"the probe returned {type(other).__name__}, not Found, Absent or Undecided"
         case Raised(error):
             why = describe(error)
-    return [Draft(Kind.RECONCILE, {"verdict": "undecided", "evidence": why}, step=slot.step, actor=drafts.SYSTEM)]
+    body = {"verdict": "undecided", "evidence": why}
+    return [without_secrets(flight, Draft(Kind.RECONCILE, body, step=slot.step, actor=drafts.SYSTEM))]
 
 
-def answer_of(flight: Flight, how: Ended, state: RunState, seen: int, now: float) -> Draft:
+def answer_of(agent: Agent, flight: Flight, how: Ended, state: RunState, seen: int, now: float) -> Draft:
     """The model's PLAN, or the ERROR of its request."""
     error = "no answer"
     if isinstance(how, Returned):
         try:
             moves, usage = how.value
-            return drafts.model_plan(seen, as_decided(moves), amounts(usage))
+            return drafts.model_plan(seen, sealed_moves(agent, as_decided(moves)), amounts(usage))
         except (TypeError, ValueError) as fault:
             error = f"the model function has to return (moves, usage): {fault}"
     else:
-        error = describe(how.error)
+        error = struck_text(describe(how.error))
     number = len(state.model_attempts)
     return drafts.failure(None, error, now + MODEL_RETRY.wait(number, f"{state.run_id}:model"))
 

@@ -21,6 +21,7 @@ from runs.engine.claims import TAKES_TURNS, Claim
 from runs.engine.projections import Park, Then
 from runs.memory.permits import MemoryPermits
 from runs.moves import Spawn
+from runs.secrets import sealed_by
 from runs.state import MODEL_ACTOR, RunState, fold
 from runs.totals import Totals
 from runs.trees import DEEPEST, TOO_DEEP, Newborn, business_id_of, outcome_of_child
@@ -314,5 +315,6 @@ def start_body(agent: Agent, input: Any, labels: Mapping[str, str] | None) -> di
         code = agent.code_digest
     except OSError:  # written at a prompt: there is no file
         code = ""
+    input = sealed_by(agent.content.get("input"), input)
     body = {"agent": agent.name, "input": input, "release": agent.release_id, "code": code}
     return body | ({"labels": dict(labels)} if labels else {})

@@ -11,7 +11,7 @@ from runs.models import Status
 
 REASON = {"required": "Write a reason. It is kept in the journal with your name."}
 LONGEST = 100_000
-NO_JSON = "This is not JSON: {}. Texts stand in double quotes."
+QUOTED = 24  # characters of what was written, from the place on that is no JSON
 
 
 class ReasonForm(forms.Form):
@@ -32,14 +32,44 @@ class JsonField(forms.CharField):
 
     def clean(self, value: Any) -> Any:
         text = super().clean(value)
-        try:
-            return json.loads(text, parse_constant=refuse_constant) if text else None
-        except (ValueError, RecursionError) as error:
-            raise forms.ValidationError(NO_JSON.format(error)) from error
+        return read_json(text) if text else None
+
+
+def read_json(text: str) -> Any:
+    """Raises ValidationError, which points at the place."""
+    try:
+        return json.loads(text, parse_constant=refuse_constant)
+    except json.JSONDecodeError as error:
+        raise forms.ValidationError(no_json(error)) from error
+    except RecursionError as error:
+        raise forms.ValidationError("This is not JSON that can be read: it is nested too deep.") from error
+    except ValueError as error:
+        raise forms.ValidationError(f"This is not JSON: {error}.") from error
+
+
+def no_json(error: json.JSONDecodeError) -> str:
+    """Where it stops being JSON, with what stands there."""
+    there = error.doc[error.pos :].split("\n", 1)[0].strip()
+    quoted = f"“{there[:QUOTED]}{'…' if len(there) > QUOTED else ''}”" if there else "the end"
+    said = error.msg[:1].lower() + error.msg[1:]
+    place = f"line {error.lineno}, column {error.colno}, at {quoted}"
+    return f"This is not JSON: {place}: {said}. Texts stand in double quotes."
 
 
 def refuse_constant(word: str) -> None:
     raise ValueError(f"{word} is no JSON number")
+
+
+def read_number(text: str, *, whole: bool) -> int | float:
+    """A number as it was written: whole ones of any size, others with a point. Raises ValidationError."""
+    try:
+        number = json.loads(text, parse_constant=refuse_constant)
+    except (ValueError, RecursionError):
+        number = None
+    if type(number) not in ((int,) if whole else (int, float)):
+        example = "12" if whole else "12.5"
+        raise forms.ValidationError(f"This is not a {'whole ' if whole else ''}number. Write it as {example}.")
+    return number  # type: ignore[no-any-return]
 
 
 class SignalForm(forms.Form):

@@ -2,7 +2,7 @@
 
 from django.urls import path, re_path
 
-from runs.pages import fleet_views, run_views, views
+from runs.pages import acting, fleet_views, run_views, views
 from runs.pages.jump import jump
 from runs.pages.live import live_runs
 from runs.pages.run_live import live_run
@@ -16,10 +16,10 @@ urlpatterns = [
     path("runs/<str:ref>/entries/<int:seq>", run_views.entry, name="entry"),
     path("runs/<str:ref>/entries/<int:seq>/payloads/<str:sha256>", run_views.payload, name="payload"),
     path("runs/<str:ref>/intents/<int:seq>/approval", views.approval, name="approval"),
-    path("runs/<str:ref>/asks/<int:seq>/answer", views.answer, name="answer"),
+    path("runs/<str:ref>/asks/<int:seq>/answer", acting.answer, name="answer"),
     path("runs/<str:ref>/kill-worker", views.kill, name="kill"),
     re_path(
-        r"^runs/(?P<ref>[^/]+)/(?P<verb>cancel|hold|resume|release|retry|signal|note)$", views.control, name="control"
+        r"^runs/(?P<ref>[^/]+)/(?P<verb>cancel|hold|resume|release|retry|signal|note)$", acting.control, name="control"
     ),
     path("live/runs", live_runs, name="live_runs"),
     path("live/runs/<uuid:run_id>", live_run, name="live_run"),

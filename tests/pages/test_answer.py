@@ -34,16 +34,15 @@ def answers_of(story: Story) -> list[Any]:
 @pytest.mark.parametrize(
     ("schema", "written", "value"),
     [
-        ({"type": "string"}, " two\r\nlines ", "two\nlines"),
+        ({"type": "string"}, " two\r\nlines ", " two\nlines "),
         ({"type": "integer"}, "12", 12),
         ({"type": "integer"}, str(10**40), 10**40),
         ({"type": "number"}, "-1.5", -1.5),
-        ({"type": "boolean"}, "1", False),
-        ({"enum": ["skip", 7, None]}, "2", None),
-        (ADDRESS, '{"city": "Bergen"}', {"city": "Bergen"}),
-        ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, "null", None),
+        ({"type": "boolean"}, "false", False),
+        ({"enum": ["skip", 7, None]}, "null", None),
+        ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, "", None),
     ],
-    ids=["text", "integer", "large", "number", "boolean", "enum", "object", "either"],
+    ids=["text", "integer", "large", "number", "boolean", "enum", "either"],
 )
 def test_an_answer_is_written_as_its_schema_has_it(
     olga: Client, schema: dict[str, Any], written: str, value: object
@@ -59,7 +58,7 @@ def test_options_are_offered_one_by_one_and_sent_as_they_are(olga: Client) -> No
     story, address = asking({"type": "integer"}, options=[5, 10, 20])
     page = olga.get(address).content.decode()
     assert page.count('type="radio"') == 3 and "checked" not in page and ">20</span>" in page
-    assert olga.post(address, {"value": "2"}).status_code == 302
+    assert olga.post(address, {"value": "20"}).status_code == 302
     assert answers_of(story) == [20]
 
 
@@ -69,14 +68,12 @@ def test_options_are_offered_one_by_one_and_sent_as_they_are(olga: Client) -> No
         ({"type": "integer"}, "1.5", "This is not a whole number. Write it as 12."),
         ({"type": "integer"}, "true", "This is not a whole number."),
         ({"type": "number"}, "NaN", "This is not a number."),
-        ({"type": "string"}, "  ", "Write an answer."),
+        ({"type": "string"}, "  ", "It cannot be left out."),
         ({"type": "string", "maxLength": 3}, "four", "longer than 3"),
-        ({"type": "boolean"}, "", "Choose one."),
+        ({"type": "boolean"}, "", "It cannot be left out."),
         ({"type": "boolean"}, "9", "Choose one of these."),
-        (ADDRESS, "{city: Bergen}", "This is not JSON"),
-        (ADDRESS, '{"town": "Bergen"}', "required property"),
-        (ADDRESS, '{"city": 4}', "answer.city"),
-        (ADDRESS, "[" * 100_000, "This is not JSON"),
+        ({"type": "object"}, "{city: Bergen}", "This is not JSON: line 1, column 2, at “city: Bergen}”"),
+        ({"type": "object"}, "[" * 100_000, "nested too deep"),
     ],
 )
 def test_what_is_no_answer_is_said_at_the_field_and_nothing_is_written(
@@ -89,10 +86,19 @@ def test_what_is_no_answer_is_said_at_the_field_and_nothing_is_written(
     assert answers_of(story) == []
 
 
+def test_an_answer_of_an_object_is_written_field_by_field(olga: Client) -> None:
+    story, address = asking(ADDRESS)
+    assert 'name="value/city"' in olga.get(address).content.decode()
+    wrong = olga.post(address, {"value/city": ""})
+    assert wrong.status_code == 422 and "It cannot be left out." in wrong.content.decode()
+    assert olga.post(address, {"value/city": "Bergen"}).status_code == 302
+    assert answers_of(story) == [{"city": "Bergen"}]
+
+
 def test_an_answer_in_json_shows_its_schema(olga: Client) -> None:
-    _, address = asking(ADDRESS)
+    _, address = asking({"type": "object", "additionalProperties": {"type": "integer"}})
     page = olga.get(address).content.decode()
-    assert "Schema" in page and "&quot;city&quot;" in page
+    assert "Schema" in page and "&quot;additionalProperties&quot;" in page
 
 
 def test_the_second_answer_is_told_who_was_first(olga: Client, max: Client) -> None:

@@ -29,6 +29,7 @@ HOLDFAST_ALLOW_NO_FSYNC = os.environ.get("HOLDFAST_ALLOW_NO_FSYNC") == "tests"
 
 BASE_DIR = ROOT
 SECRET_KEY = ENVIRONMENT.secret_key
+SECRET_KEY_FALLBACKS = [key for key in os.environ.get("SECRET_KEY_FALLBACKS", "").split(",") if key]
 DEBUG = False
 ALLOWED_HOSTS = list(ENVIRONMENT.hosts)
 ROOT_URLCONF = "config.urls"
@@ -53,6 +54,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "django.middleware.csp.ContentSecurityPolicyMiddleware",
+    "runs.audit.doors",
     "config.errors.Refusals",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",

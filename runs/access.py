@@ -6,6 +6,7 @@ import getpass
 import hashlib
 import os
 import secrets
+from collections.abc import Collection
 from datetime import timedelta
 from typing import Any
 
@@ -18,21 +19,33 @@ from django.db import transaction
 from django.db.models import Model, Q, QuerySet
 from django.utils import timezone
 
+from runs.audit import record
 from runs.errors import RunsError, UnknownAgent
 from runs.models import AgentScope, Token
+from runs.texts import plain_text
 
 VIEW = "runs.view_run"
 START = "runs.start_run"
 CONTROL = "runs.control_run"
+ANSWER = "runs.answer_ask"
 APPROVE = "runs.approve_intent"
 RECONCILE = "runs.reconcile_intent"
+GATE = "runs.place_gate"
+BULK = "runs.act_in_bulk"
+SAVE_VIEW = "runs.save_view"
+SHARE_VIEW = "runs.share_view"
+SEE_AUDIT = "runs.see_audit"
+EXPORT_AUDIT = "runs.export_audit"
 ADMINISTER = "runs.administer"
 
+OPERATES = frozenset(
+    {VIEW, START, CONTROL, ANSWER, RECONCILE, GATE, BULK, SAVE_VIEW, SHARE_VIEW, SEE_AUDIT, EXPORT_AUDIT}
+)
 ROLES: dict[str, frozenset[str]] = {
     "viewer": frozenset({VIEW}),
-    "operator": frozenset({VIEW, START, CONTROL, RECONCILE}),
-    "approver": frozenset({VIEW, APPROVE, RECONCILE}),
-    "admin": frozenset({VIEW, START, CONTROL, APPROVE, RECONCILE, ADMINISTER}),
+    "operator": OPERATES,
+    "approver": frozenset({VIEW, ANSWER, APPROVE, RECONCILE, SAVE_VIEW}),
+    "admin": OPERATES | {APPROVE, ADMINISTER},
 }
 DEMO_USERS = {"olga": "operator", "ada": "approver", "victor": "viewer", "max": "admin"}
 LAST_USE_IS_NOTED_EVERY = timedelta(minutes=1)
@@ -56,6 +69,14 @@ class UnknownRole(RunsError):
     def __init__(self, role: str) -> None:
         super().__init__()
         self.role = role
+
+
+class UserNotFound(RunsError):
+    """There is no user of this name."""
+
+
+class TokenNotFound(RunsError):
+    """There is no live token of this number."""
 
 
 class BadUsername(RunsError):
@@ -137,11 +158,13 @@ def ensure_demo_users(password: str) -> None:
 
 
 @transaction.atomic
-def make_token(username: str, role: str | None = None) -> str:
+def make_token(
+    username: str, role: str | None = None, *, days: int | None = None, name: str = "", actor: str | None = None
+) -> str:
     """A new token of this user; the text is shown once and only its SHA-256 is kept.
 
-    A missing user is made, as a viewer unless a role is named. A named role replaces the roles the user had.
-    Raises UnknownRole or BadUsername.
+    A missing user is made, as a viewer unless a role is named. A named role replaces the roles the user had. It is of
+    no use any more after `days`. Raises UnknownRole or BadUsername.
     """
     if role is not None and role not in ROLES:
         raise UnknownRole(role)
@@ -153,8 +176,38 @@ def make_token(username: str, role: str | None = None) -> str:
     if role is not None or created:
         user.groups.set([Group.objects.get(name=role or "viewer")])
     token = f"hf_{secrets.token_urlsafe(32)}"
-    Token.objects.create(user=user, digest=_digest(token))
+    ends = None if days is None else timezone.now() + timedelta(days=days)
+    row = Token.objects.create(user=user, digest=_digest(token), name=plain_text(name), expires_at=ends)
+    by = actor or shell_actor()
+    record(by, "token.create", subject=user.get_username(), token=row.pk, role=role, days=days)
     return token
+
+
+@transaction.atomic
+def revoke_token(token_id: int, *, actor: str) -> Token:
+    """It opens nothing any more; its row stays for the record. Raises TokenNotFound."""
+    row = Token.objects.select_for_update(of=("self",)).select_related("user").filter(pk=token_id).first()
+    if row is None or row.revoked_at is not None:
+        raise TokenNotFound(f"({token_id})")
+    row.revoked_at, row.revoked_by = timezone.now(), plain_text(actor)
+    row.save(update_fields=["revoked_at", "revoked_by"])
+    record(actor, "token.revoke", subject=row.user.get_username(), token=row.pk)
+    return row
+
+
+@transaction.atomic
+def set_scope(username: str, agents: Collection[str], *, actor: str) -> User:
+    """From now on the user sees and acts on runs of these agents alone; of all, if there are none.
+
+    Raises UserNotFound.
+    """
+    user = User.objects.select_for_update().filter(username=username).first()
+    if user is None:
+        raise UserNotFound(f"({username[:60]})")
+    AgentScope.objects.filter(user=user).delete()
+    AgentScope.objects.bulk_create([AgentScope(user=user, agent=agent) for agent in sorted(set(agents))])
+    record(actor, "user.scope", subject=username, agents=sorted(set(agents)) or "all")
+    return user
 
 
 def _checked(username: str) -> str:
@@ -169,11 +222,13 @@ def _checked(username: str) -> str:
 
 
 def user_of_token(token: str) -> User | None:
-    """Whose token it is; None for an unknown one and for a user who was switched off."""
-    row = Token.objects.select_related("user").filter(digest=_digest(token), user__is_active=True).first()
+    """Whose token it is; None for one that is unknown, revoked or expired, and for a user who was switched off."""
+    now = timezone.now()
+    live = Q(expires_at__isnull=True) | Q(expires_at__gt=now)
+    rows = Token.objects.select_related("user").filter(live, revoked_at__isnull=True, user__is_active=True)
+    row = rows.filter(digest=_digest(token)).first()
     if row is None:
         return None
-    now = timezone.now()
     stale = Q(last_used_at__isnull=True) | Q(last_used_at__lt=now - LAST_USE_IS_NOTED_EVERY)
     if row.last_used_at is None or row.last_used_at < now - LAST_USE_IS_NOTED_EVERY:
         Token.objects.filter(stale, pk=row.pk).update(last_used_at=now)

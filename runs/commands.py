@@ -24,6 +24,7 @@ from journal.feed import CHANNEL
 from journal.read import read_entries
 from runs import stateless
 from runs.answer_types import answer_fault
+from runs.audit import record_entries
 from runs.dispatch import dispatch
 from runs.errors import (
     AlreadyAnswered,
@@ -99,7 +100,11 @@ class Held:
         raise IntentNotFound(f"(seq {seq})")
 
     def append(self, entries: Sequence[Draft], actor: str, request_id: str | None = None) -> Answer:
-        return append_person(self.run.id, entries, request_id=request_id, actor=actor)
+        """Writes them, and the audit record of each act among them."""
+        written = append_person(self.run.id, entries, request_id=request_id, actor=actor)
+        if written.verdict == "written":
+            record_entries(self.run.id, self.run.agent, entries, written.first_seq, actor)
+        return written
 
 
 @contextmanager

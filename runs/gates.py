@@ -9,6 +9,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from runs.audit import record
 from runs.errors import GateExists, GateNotFound, GateScopeUnknown, ReasonMissing
 from runs.models import Gate, WorkerSession
 from runs.texts import plain_text
@@ -27,7 +28,9 @@ def place_gate(*, scope: str, reason: str, actor: str) -> Gate:
         raise GateScopeUnknown(f"Not {plain_text(scope)[:LONGEST_SCOPE]!r}.")
     try:
         with transaction.atomic():
-            return Gate.objects.create(scope=scope, reason=_given(reason), actor=actor)
+            gate = Gate.objects.create(scope=scope, reason=_given(reason), actor=actor)
+            record(actor, "gate.place", agent=agent_of(scope), subject=scope, reason=gate.reason, gate=gate.pk)
+            return gate
     except IntegrityError:
         there = Gate.objects.filter(scope=scope, lifted_at=None).first()
         if there is None:
@@ -44,8 +47,15 @@ def lift_gate(*, gate_id: int | None = None, scope: str | None = None, reason: s
         if gate is None:
             raise GateNotFound(f"({gate_id if gate_id is not None else scope})")
         Gate.objects.filter(id=gate.pk).update(lifted_at=Now(), lifted_by=actor, lift_reason=said)
+        record(actor, "gate.lift", agent=agent_of(gate.scope), subject=gate.scope, reason=said, gate=gate.pk)
         gate.refresh_from_db()
     return gate
+
+
+def agent_of(scope: str) -> str:
+    """The one agent that a gate stops, empty where it may stop several."""
+    kind, _, what = scope.partition(":")
+    return what.partition("@")[0] if kind in ("agent", "release") else ""
 
 
 def sessions_behind(gate: Gate) -> list[str]:

@@ -129,10 +129,17 @@ class Run(models.Model):
     class Meta:
         permissions = [
             ("start_run", "Start runs"),
-            ("control_run", "Cancel, hold, resume and release runs"),
-            ("approve_intent", "Approve or deny intents"),
+            ("control_run", "Cancel, hold, resume, retry, release, signal and note runs"),
+            ("answer_ask", "Answer a run's questions"),
+            ("approve_intent", "Approve, reject, change or question intents"),
             ("reconcile_intent", "Reconcile intents in doubt"),
-            ("administer", "Manage releases, tokens and workers"),
+            ("place_gate", "Place and lift gates"),
+            ("act_in_bulk", "Act on all runs that match a query"),
+            ("save_view", "Keep views of the list of runs"),
+            ("share_view", "Share views with everybody"),
+            ("see_audit", "Read the audit list"),
+            ("export_audit", "Export the audit list"),
+            ("administer", "Manage releases, tokens, scopes and workers"),
         ]
         constraints = [
             models.UniqueConstraint(fields=["agent", "request_key"], name="runs_run_request_key"),
@@ -189,6 +196,16 @@ class Run(models.Model):
             models.Index(fields=["ended_at"], name="runs_run_ended", condition=models.Q(ended_at__isnull=False)),
             models.Index(fields=["region", "-id"], name="runs_run_by_region", condition=~models.Q(region="")),
             models.Index(fields=["-id"], name="runs_run_taken_over", condition=models.Q(epoch__gt=1)),
+            models.Index(fields=["since", "id"], name="runs_run_standing", condition=models.Q(ended_at__isnull=True)),
+            models.Index(
+                fields=["at", "-id"],
+                name="runs_run_by_at",
+                condition=models.Q(ended_at__isnull=True) & ~models.Q(at=""),
+            ),
+            models.Index(fields=["-tokens"], name="runs_run_by_tokens", condition=models.Q(tokens__gt=0)),
+            models.Index(
+                fields=["-id"], name="runs_run_in_doubt", condition=models.Q(intents__contains=[{"state": "in_doubt"}])
+            ),
         ]
 
     def __str__(self) -> str:
@@ -303,6 +320,9 @@ class Token(models.Model):
     name = models.TextField(blank=True)
     created_at = models.DateTimeField(db_default=Now())
     last_used_at = models.DateTimeField(null=True)
+    expires_at = models.DateTimeField(null=True, help_text="NULL: never.")
+    revoked_at = models.DateTimeField(null=True)
+    revoked_by = models.TextField(blank=True, db_default="")
 
     def __str__(self) -> str:
         return f"token of {self.user}"
@@ -326,6 +346,7 @@ class AuditRecord(models.Model):
 
     at = models.DateTimeField(db_default=Now())
     actor = models.TextField()
+    role = models.TextField(blank=True, db_default="", help_text="The actor's roles at that time.")
     act = models.TextField(help_text="run.cancel, intent.approve, gate.place, token.create, login …")
     door = models.CharField(max_length=8, help_text="page, api, shell or system.")
     address = models.TextField(blank=True, db_default="", help_text="The client's network address, where there is one.")
@@ -374,6 +395,10 @@ class BulkAct(models.Model):
     created_at = models.DateTimeField(db_default=Now())
     ended_at = models.DateTimeField(null=True)
     stopped_by = models.TextField(blank=True, db_default="")
+    request_id = models.TextField(null=True, unique=True, help_text="The same order sent twice is one act.")
+
+    class Meta:
+        indexes = [models.Index(fields=["id"], name="runs_bulk_going", condition=models.Q(ended_at__isnull=True))]
 
     def __str__(self) -> str:
         return f"{self.verb}: {self.query}"

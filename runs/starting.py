@@ -19,18 +19,22 @@ from journal.encoding import canonical, encode, problems
 from journal.entries import Draft, Kind, seal
 from journal.payloads import payload_store
 from runs import stateless
+from runs.audit import told
 from runs.dispatch import dispatch
 from runs.errors import BadInput, BusinessIdTaken, RequestKeyTaken, UnknownAgent, UnknownRelease
 from runs.labels import wrong_labels
 from runs.models import Release, Run, Status
 from runs.moves import LONGEST_SLEEP, some
 from runs.registry import agents, announce_one, release_for
+from runs.secrets import sealed_by
+from runs.state import MACHINES
 from runs.texts import is_writable
 from runs.trees import business_id_of
 
 LONGEST_KEY = 200
 START = """
-SELECT id, created_at FROM runs_start_v2(%s, %s, %s, %s::jsonb, %s, %s, %s::int, %s::float8, %s, %s, %s, %s, %s)
+SELECT id, created_at, runs_audit_v2(id IS NOT NULL AND %s, %s, %s, %s, %s, id, %s, %s, %s, %s::jsonb)
+  FROM runs_start_v2(%s, %s, %s, %s::jsonb, %s, %s, %s::int, %s::float8, %s, %s, %s, %s, %s)
 """
 NOW = "SELECT extract(epoch FROM clock_timestamp())::float8"
 
@@ -57,6 +61,7 @@ def start_run(
     if release is not None and not is_writable(release):
         raise UnknownRelease("Its name is no text.")
     chosen = release_for(agent, release)
+    input = sealed_by(chosen.content.get("input"), input)
     given = dict(labels or {})
     asked = {"input": input, "release": release, "labels": given}
     digest = hashlib.sha256(canonical(asked)).digest() if request_key is not None else None
@@ -136,6 +141,7 @@ def write_start(new: NewRun) -> Run | None:
         body = payload_store().offload(run_id, body)
     ((salt, payload, data),) = seal([Draft(Kind.START, body)])
     given = [
+        *started(new).values(),
         run_id, release.agent, release.id, json.dumps(new.labels), new.request_key, new.request_digest, new.priority,
         new.deadline or 0.0, new.business_id, new.actor, salt, payload, data,
     ]  # fmt: skip
@@ -154,11 +160,17 @@ def write_start(new: NewRun) -> Run | None:
     )  # fmt: skip
 
 
+def started(new: NewRun) -> dict[str, Any]:
+    """What the audit list says of it, once it has an id."""
+    found = told(new.actor, "run.start", None, new.release.agent, "", "", some(request_key=new.request_key))
+    return {"only_if": new.actor not in MACHINES} | {name: found[name] for name in found if name != "about"}
+
+
 def write_stateless(new: NewRun) -> Run | None:
     """One row, without a journal."""
     release = new.release
     given = (release.id, release.agent, new.input, new.labels, new.request_key, new.request_digest, new.priority,
-             new.deadline, new.business_id)  # fmt: skip
+             new.deadline, new.business_id, started(new))  # fmt: skip
     row = stateless.begin(*given)
     if row is not None and row[0] is None and (own := agents().get(release.id)) is not None:
         announce_one(own)
@@ -168,7 +180,7 @@ def write_stateless(new: NewRun) -> Run | None:
     return Run.objects.select_related("release").get(id=row[0])
 
 
-def ask(given: Sequence[Any]) -> tuple[UUID, datetime] | None:
+def ask(given: Sequence[Any]) -> tuple[UUID, datetime, str] | None:
     connection.ensure_connection()
     with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:  # Django's does not prepare
         return cursor.execute(START, given, prepare=True).fetchone()

@@ -16,6 +16,7 @@ import psycopg
 from django.db import connection
 
 from journal.encoding import encode
+from runs.audit import told
 from runs.texts import plain_text
 
 WORKER_LOST = "worker lost, start again"
@@ -27,12 +28,18 @@ WITH known AS (SELECT id FROM runs_release WHERE id = %(release)s), made AS (
     SELECT holdfast_uuid7(), %(agent)s, known.id, %(labels)s::jsonb, %(key)s, %(digest)s, 'waits for a worker', '[]',
            %(priority)s, to_timestamp(%(deadline)s::float8), %(business)s, %(input)s
       FROM known ON CONFLICT DO NOTHING RETURNING id, created_at)
-SELECT (SELECT id FROM known), (SELECT id FROM made), (SELECT created_at FROM made)
+SELECT (SELECT id FROM known), (SELECT id FROM made), (SELECT created_at FROM made),
+       (SELECT runs_audit_v2(%(only_if)s, %(actor)s, %(act)s, %(door)s, %(address)s, made.id, %(agent)s, %(subject)s,
+                             %(why)s, %(detail)s::jsonb) FROM made)
 """
 CANCEL = """
-UPDATE runs_run SET status = 'cancelled', reason = %(reason)s, ending = %(ending)s, since = clock_timestamp(),
+WITH gone AS (
+    UPDATE runs_run SET status = 'cancelled', reason = %(reason)s, ending = %(ending)s, since = clock_timestamp(),
        ended_at = clock_timestamp(), session_id = NULL, epoch = epoch + 1
- WHERE id = %(run)s AND input IS NOT NULL AND ended_at IS NULL RETURNING id
+ WHERE id = %(run)s AND input IS NOT NULL AND ended_at IS NULL RETURNING id, agent)
+SELECT id, runs_audit_v2(true, %(actor)s, %(act)s, %(door)s, %(address)s, id, agent, %(subject)s, %(why)s,
+                         %(detail)s::jsonb)
+  FROM gone
 """
 BURY = """
 UPDATE runs_run r SET status = 'failed', reason = %(reason)s, ending = %(ending)s, since = clock_timestamp(),
@@ -76,16 +83,20 @@ UPDATE runs_run r SET status = 'waiting_for_version', since = clock_timestamp(),
 
 def begin(
     release_id: str, agent: str, input: Any, labels: Mapping[str, str], key: str | None, digest: bytes | None,
-    priority: int, deadline: float | None, business_id: str | None,
+    priority: int, deadline: float | None, business_id: str | None, audit: Mapping[str, Any],
 ) -> tuple[UUID | None, datetime | None] | None:  # fmt: skip
-    """Id and time of the new run. None: its request key or business id is taken; (None, None): unknown release."""
+    """Id and time of the new run. None: its request key or business id is taken; (None, None): unknown release.
+
+    `audit`: what the audit list says of it.
+    """
     given = {
         "release": release_id, "agent": agent, "labels": json.dumps(dict(labels)), "key": key, "digest": digest,
         "priority": priority, "deadline": deadline, "business": business_id, "input": encode(input),
     }  # fmt: skip
+    given |= audit
     with connection.cursor() as cursor:
         cursor.execute(BEGIN, given)
-        known, made, created_at = cursor.fetchone()
+        known, made, created_at, _ = cursor.fetchone()
     if known is None:
         return None, None
     return (made, created_at) if made is not None else None
@@ -96,6 +107,7 @@ def cancel(run_id: UUID, reason: str, actor: str) -> bool:
     said = f"cancelled by {actor}: {reason}"
     ending = encode({"cancelled": reason})
     given: dict[str, Any] = {"run": run_id, "reason": plain_text(said), "ending": ending}
+    given |= told(actor, "run.cancel", run_id, "", "", reason, {})
     with connection.cursor() as cursor:
         cursor.execute(CANCEL, given)
         return cursor.fetchone() is not None

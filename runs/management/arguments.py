@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from journal.errors import JournalError
 from runs.access import shell_actor
+from runs.audit import through
 from runs.errors import RunsError
 from runs.models import Release, Run, Status
 from runs.queries import find_run
@@ -38,6 +39,10 @@ STYLES = {
 
 class RunsCommand(TerminalCommand):
     refusals: ClassVar[tuple[type[Exception], ...]] = (RunsError, JournalError, AgentsUnusable)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        with through("shell"):
+            super().handle(*args, **options)
 
 
 class RunParam(click.ParamType[str]):

@@ -10,7 +10,15 @@ from django.contrib.auth.models import Group, Permission, User
 from django.db import connection
 
 from runs.access import (
+    ADMINISTER,
+    BULK,
+    CONTROL,
+    EXPORT_AUDIT,
+    GATE,
     ROLES,
+    SEE_AUDIT,
+    SHARE_VIEW,
+    START,
     BadUsername,
     UnknownRole,
     ensure_demo_users,
@@ -56,7 +64,9 @@ def test_the_demo_users_have_their_roles_and_the_password() -> None:
 
 def test_nobody_but_an_admin_may_do_everything() -> None:
     assert ROLES["admin"] - ROLES["operator"] == {"runs.approve_intent", "runs.administer"}
-    assert ROLES["approver"] == {"runs.view_run", "runs.approve_intent", "runs.reconcile_intent"}
+    assert ROLES["viewer"] == {"runs.view_run"}
+    assert ROLES["approver"] - ROLES["operator"] == {"runs.approve_intent"}
+    assert not ROLES["approver"] & {START, CONTROL, GATE, BULK, SHARE_VIEW, SEE_AUDIT, EXPORT_AUDIT, ADMINISTER}
     assert ROLES["viewer"] == {"runs.view_run"}
 
 

@@ -60,6 +60,7 @@ STATUS_OF: dict[type[Exception], int] = {
     errors.NotHeld: 409,
     errors.NotQuarantined: 409,
     errors.NotRetrying: 409,
+    errors.QueryInvalid: 422,
     errors.ReasonMissing: 422,
     errors.RequestKeyTaken: 409,
     errors.RunAmbiguous: 409,

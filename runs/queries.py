@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import Q, QuerySet
 from django.utils.dateparse import parse_datetime
 
 from journal.entries import Entry
 from journal.read import read_entries, read_tails
 from runs.access import Person, agents_of, seen_by
 from runs.engine.projections import intent_record
-from runs.errors import CursorUnknown, JournalDamaged, RunAmbiguous, RunNotFound
-from runs.models import Release, Run
+from runs.errors import JournalDamaged, RunAmbiguous, RunNotFound
+from runs.models import Run
 from runs.short_ids import short_id, tail_of
 from runs.state import RunState, fold
 from runs.trees import DEEPEST
@@ -50,52 +48,6 @@ def ids_ending_in(ref: str) -> list[UUID]:
 ENDING_IN = "SELECT id FROM runs_run WHERE substring(uuid_send(id) FROM 12) = %s LIMIT 10"
 
 
-def list_runs(
-    *,
-    status: Sequence[str] = (),
-    agent: str | None = None,
-    release: str | None = None,
-    labels: Mapping[str, str] | None = None,
-    parent: UUID | None = None,
-    started: tuple[datetime | None, datetime | None] = (None, None),
-    text: str | None = None,
-    after: str | None = None,
-    limit: int = 50,
-    user: Person | None = None,
-) -> tuple[list[Run], str | None]:
-    """The newest first, by keyset: `after` is the cursor of the page before. Raises CursorUnknown.
-
-    Those that `user` may see, None: all.
-
-    `started`: from a time on, and before one. Ids begin with the time, so that new runs come in front of every page.
-    """
-    runs = seen_by(user, Run.objects.select_related("release", "session").defer(*UNLISTED).order_by("-id"))
-    if status:
-        runs = runs.filter(status__in=status)
-    if agent:
-        runs = runs.filter(agent=agent)
-    if release:
-        runs = runs.filter(release_id__in=releases_named(release))
-    if labels:
-        runs = runs.filter(labels__contains=dict(labels))
-    if parent:
-        runs = runs.filter(parent_id=parent)
-    since, before = started
-    if since:
-        runs = runs.filter(id__gte=first_id(since))
-    if before:
-        runs = runs.filter(id__lt=first_id(before))
-    if text:
-        runs = matching(runs, text)
-    if after:
-        try:
-            runs = runs.filter(id__lt=UUID(after))
-        except ValueError:
-            raise CursorUnknown(after) from None
-    found = list(runs[: limit + 1])
-    return found[:limit], str(found[limit - 1].id) if len(found) > limit else None
-
-
 # JSON that no list shows, and that would be parsed once a row.
 UNLISTED = (
     "release__content",
@@ -107,41 +59,6 @@ UNLISTED = (
     "ending",
     "request_digest",
 )
-
-
-def first_id(at: datetime) -> UUID:
-    """The smallest id that a run started at this millisecond may have."""
-    milliseconds = int(at.timestamp() * 1000)
-    return UUID(int=min(max(milliseconds, 0), 2**48 - 1) << 80)
-
-
-def releases_named(name: str) -> list[str]:
-    """By id, or by agent@version: a version has several where its content was redefined in development."""
-    agent, _, version = name.partition("@")
-    named = Release.objects.filter(Q(id=name) | Q(agent=agent, version=version))
-    return list(named.values_list("id", flat=True))
-
-
-def matching(runs: QuerySet[Run], text: str) -> QuerySet[Run]:
-    """Runs that this text names: by id, short id, request key or business id; else those of an agent of this name."""
-    if "\0" in text:
-        return runs.none()
-    ids = set(ids_ending_in(text))
-    with suppress(ValueError):
-        ids.add(UUID(text))
-    with connection.cursor() as cursor:
-        cursor.execute(NAMED, {"text": text})
-        ids.update(row[0] for row in cursor.fetchall())
-    if not ids and Release.objects.filter(agent=text).exists():
-        return runs.filter(agent=text)
-    return runs.filter(id__in=ids)
-
-
-# Each part by its own index: one condition with OR would read the whole table.
-NAMED = """
-(SELECT id FROM runs_run WHERE request_key = %(text)s ORDER BY id DESC LIMIT 1000)
-UNION (SELECT id FROM runs_run WHERE business_id = %(text)s ORDER BY id DESC LIMIT 1000)
-"""
 
 
 @dataclass(frozen=True, slots=True)

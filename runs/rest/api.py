@@ -27,8 +27,9 @@ from runs.commands import (
 )
 from runs.errors import StatelessRun
 from runs.guards import actor_of, may
+from runs.listing import list_runs
 from runs.pages.live import HEADERS
-from runs.queries import entries_of, find_run, list_intents, list_runs, state_of
+from runs.queries import entries_of, find_run, list_intents, state_of
 from runs.rest import answers
 from runs.rest.schemas import (
     AnswerBody,
@@ -77,7 +78,7 @@ def start(request: HttpRequest, given: StartBody) -> Answer[RunDetail]:
     return Answer(201 if created else 200, answers.run_detail(run))
 
 
-@router.get("/runs", auth=may(VIEW), response={200: RunList, **problems(404, 409)}, tags=["runs"])
+@router.get("/runs", auth=may(VIEW), response={200: RunList, **problems(404, 409, 422)}, tags=["runs"])
 def runs(request: HttpRequest, filters: Query[RunFilters]) -> RunList:
     """Runs, the newest first."""
     refuse_unknown(request, RunFilters.model_fields)
@@ -92,6 +93,7 @@ def runs(request: HttpRequest, filters: Query[RunFilters]) -> RunList:
         parent=find_run(filters.parent, request.user).id if filters.parent else None,
         started=(filters.started_after, filters.started_before),
         text=filters.q,
+        query=filters.query,
         after=str(filters.cursor) if filters.cursor else None,
         limit=filters.limit,
         user=request.user,

@@ -111,6 +111,9 @@ class RunFilters(Given):
     started_after: Time | None = Field(None, description="At this time or later.")
     started_before: Time | None = None
     q: Name | None = Field(None, description="Id, short id, request key or business id; else the name of an agent.")
+    query: Annotated[str, Field(max_length=4_000), AfterValidator(_storable)] | None = Field(
+        None, description="As in the console: `status:held -agent:x epoch:>1`. It must match beside the other filters."
+    )
     cursor: UUID | None = None
     limit: int = Field(50, ge=1, le=1000)
 

@@ -7,8 +7,9 @@ import pytest
 from journal.verify import verify_run
 from runs.errors import BadInput
 from runs.generate import generate
+from runs.listing import list_runs
 from runs.models import ENDED, Run, Status
-from runs.queries import list_intents, list_runs, state_of
+from runs.queries import list_intents, state_of
 
 pytestmark = pytest.mark.django_db
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from runs.listing import list_runs
 from runs.management.arguments import (
     AgentParam,
     LabelParam,
@@ -17,7 +18,7 @@ from runs.management.arguments import (
     when,
 )
 from runs.models import Run, Status
-from runs.queries import find_run, list_runs
+from runs.queries import find_run
 from runs.rest import answers
 from runs.rest.schemas import RunList
 from runs.short_ids import short_id
@@ -38,6 +39,7 @@ COLUMNS = (
 @click.option("--label", multiple=True, type=LabelParam(), metavar="KEY:VALUE", help="All must match.")
 @click.option("--parent", type=RunParam(), help="Children of this run.")
 @click.option("--q", "text", metavar="TEXT", help="An id, a short id, a request key, a business id, or an agent.")
+@click.option("--query", metavar="QUERY", help="As in the console: 'status:held -agent:x epoch:>1'.")
 @click.option("--limit", type=Whole(1, 1000), default=50, show_default=True)
 @click.option("--cursor", help="The next page: as the page before gave it.")
 @as_json

@@ -101,3 +101,8 @@ modelled = Agent(name="models-secretly", version="1", tools=[charge], decide=Fun
 def unsealed(run: RunView) -> Generator[Any, Any, Any]:
     said = yield Call(plain, text=f"card {CARD}")
     return {"said": said, "input": run.input}
+
+
+@flow(name="hands-on", version="1", tools=[plain])
+def hands_on(run: RunView) -> Generator[Any, Any, Any]:
+    return (yield Call(plain, text=run.input["card"]))

@@ -120,6 +120,26 @@ def resume(run_id: UUID) -> None:
     resume_run(run_id=run_id, reason="looked", actor="olga")
 
 
+def test_a_worker_without_the_key_sends_nothing_and_says_what_it_needs(
+    crew: Crew, log: io.StringIO, settings: Any
+) -> None:
+    settings.HOLDFAST_REDACT = r"\b4\d{15}\b"
+    run_id = start("hands-on", {"card": CARD})
+    settings.SECRET_KEY = "another"
+    assert crew.drive(run_id).status == "failed"
+    assert secretive.seen == [] and "SECRET_KEY_FALLBACKS" in str(entries_of(run_id)[-1].body)
+    assert everywhere(crew, log, CARD) == []
+
+
+def test_a_sealed_input_is_handed_on_to_a_tool_that_gets_it_in_clear(
+    crew: Crew, log: io.StringIO, settings: Any
+) -> None:
+    settings.HOLDFAST_REDACT = r"\b4\d{15}\b"
+    run_id = start("hands-on", {"card": CARD})
+    assert crew.drive(run_id).status == "done"
+    assert secretive.seen == [CARD] and everywhere(crew, log, CARD) == []
+
+
 def test_text_that_matches_the_pattern_is_sealed_on_its_way_to_a_tool_and_struck_elsewhere(
     crew: Crew, log: io.StringIO, settings: Any
 ) -> None:

@@ -20,7 +20,7 @@ from runs.engine.sealing import sealed_moves
 from runs.moves import as_decided
 from runs.outcomes import Absent, Found, PermanentError, TransientError, Undecided, describe
 from runs.run_view import RunView
-from runs.secrets import in_use, redacted, struck, struck_text, words_of
+from runs.secrets import SecretUnreadable, in_use, redacted, struck, struck_text, words_of
 from runs.slots import Slot
 from runs.state import RunState
 from runs.tools import Cancelled, Retry, Tool, ToolContext
@@ -68,8 +68,10 @@ class Flight:
             crash_point("after-model")
             return said
         assert self.tool is not None and self.slot is not None
-        if self.tool.has_secrets or redacted():
-            self.secrets = tuple(words_of(self.slot.args))
+        try:
+            self.secrets = tuple(words_of(self.slot.args)) if self.tool.has_secrets or redacted() else ()
+        except SecretUnreadable as error:
+            raise TransientError(str(error)) from error  # nothing was sent: another worker may have the key
         if self.probing:
             crash_point("before-probe")
             assert self.tool.probe is not None

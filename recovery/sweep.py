@@ -18,6 +18,7 @@ from uuid import UUID
 import psycopg
 
 from journal.partitions import ensure_partitions
+from recovery.bulk import carry_out_bulk
 from runs import stateless, trees
 from runs.engine import permits
 from runs.engine.claims import agents_over_limit, next_in_flight
@@ -114,6 +115,7 @@ SELECT extract(epoch FROM least(
            (SELECT min(deadline_at) FROM runs_run WHERE deadline_at > %(looked)s AND ended_at IS NULL)
        ) - clock_timestamp())::float8
 """
+BULK = "SELECT EXISTS (SELECT FROM runs_bulkact WHERE ended_at IS NULL)"
 POLL = 0.25  # seconds between two looks whether something will be due sooner than was known
 
 Dispatch = Callable[[UUID, str], bool]
@@ -133,6 +135,7 @@ class Sweep:
     _contact_since: float = 0.0
     _looked: Any = None  # when the last round began, by the database's clock
     _partitions_at: float = float("-inf")
+    _more_bulk: bool = False  # whether the last round left work of bulk acts that it could have done
 
     def run(self) -> None:
         """Until `stopping` is set. A lost database is waited for."""
@@ -162,7 +165,10 @@ class Sweep:
         assert row is not None
         self._looked, stopped = row
         self._cancel_late(conn)
-        return 0 if stopped else self._send_waiting(conn)
+        sent = 0 if stopped else self._send_waiting(conn)
+        row = conn.execute(BULK).fetchone()
+        self._more_bulk = bool(row and row[0]) and carry_out_bulk(self.stopping.is_set)
+        return sent
 
     def _cancel_late(self, conn: psycopg.Connection[Any]) -> None:
         for (run_id,) in conn.execute(LATE, {"batch": BATCH}).fetchall():
@@ -203,7 +209,9 @@ class Sweep:
                 self.dispatch(run_id, release_id)
 
     def pause(self) -> float:
-        """Seconds to the next round: the next due time, at most `every`."""
+        """Seconds to the next round: the next due time, at most `every`; none while a bulk act is under way."""
+        if self._more_bulk:
+            return 0.0
         row = self._connected().execute(NEXT_DUE, {"looked": self._looked}).fetchone()
         due = row[0] if row and row[0] is not None else self.every
         return float(min(max(due, 0.0), self.every))

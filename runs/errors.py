@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 
@@ -28,6 +28,18 @@ class UnknownRelease(RunsError):
 
 class BadInput(RunsError):
     """This cannot be journaled."""
+
+
+class InputRefused(BadInput):
+    """The agent does not take this input:"""
+
+    MOST_TOLD = 5
+
+    def __init__(self, faults: Sequence[tuple[str, str]]) -> None:
+        told = "; ".join(f"{place}: {message}" for place, message in faults[: self.MOST_TOLD])
+        more = f"; and {len(faults) - self.MOST_TOLD} more" if len(faults) > self.MOST_TOLD else ""
+        super().__init__(f"{told}{more}.")
+        self.errors = [{"field": place, "message": message} for place, message in faults]
 
 
 class StatelessRun(RunsError):
@@ -151,7 +163,51 @@ class NotAwaitingApproval(RunsError):
 
 
 class ApprovalExpired(RunsError):
-    """The approval expired before it was decided."""
+    """The approval expired before it was decided; your answer was not written. A retry of the run asks for it anew."""
+
+    def __init__(self, at: datetime) -> None:
+        super().__init__(f"It expired at {at:%Y-%m-%d %H:%M:%S} UTC.")
+        self.verdict, self.at = "expired", at
+
+
+class NotYourApproval(RunsError):
+    """This approval is for the members of another group."""
+
+    def __init__(self, group: str) -> None:
+        super().__init__(f"The group is {group}.")
+        self.group = group
+
+
+class FourEyes(RunsError):
+    """Somebody else has to approve this: it needs four eyes."""
+
+
+class QuestionOpen(RunsError):
+    """An approver asked something about this first; until it is answered, it can only be rejected."""
+
+    def __init__(self, actor: str, question: str, at: datetime) -> None:
+        super().__init__(f"{actor} asked at {at:%Y-%m-%d %H:%M:%S} UTC: {question}")
+        self.actor, self.question, self.at = actor, question, at
+
+
+class NoQuestionOpen(RunsError):
+    """No approver waits for an answer about this."""
+
+
+class EditTooLate(RunsError):
+    """The arguments can be changed before the first attempt only."""
+
+    def __init__(self, at: datetime) -> None:
+        super().__init__(f"It was sent at {at:%Y-%m-%d %H:%M:%S} UTC.")
+        self.at = at
+
+
+class EditInvalid(RunsError):
+    """The tool does not take these arguments."""
+
+    def __init__(self, faults: Mapping[str, str]) -> None:
+        super().__init__(" ".join(f"{field}: {fault}" for field, fault in faults.items())[:2000])
+        self.errors = [{"field": field, "message": fault} for field, fault in faults.items()]
 
 
 class VerdictUnknown(RunsError):
@@ -188,6 +244,38 @@ class QueryInvalid(RunsError):
     def __init__(self, said: str, position: int, length: int = 1) -> None:
         super().__init__(said)
         self.said, self.position, self.length, self.field = said, position, max(length, 1), "query"
+
+
+class BulkVerbUnknown(RunsError):
+    """There is no such bulk act."""
+
+
+class BulkNotFound(RunsError):
+    """There is no such bulk act."""
+
+
+class BulkEmpty(RunsError):
+    """Nothing was ordered: there is no run that matches and on which this could act."""
+
+
+class BulkEnded(RunsError):
+    """The bulk act is over: there is nothing to stop."""
+
+
+class BulkTooLarge(RunsError):
+    """Nothing was ordered: too many runs match for one act; narrow the query."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"One act takes in at most {most:,}.")
+        self.most = most
+
+
+class BulkCountChanged(RunsError):
+    """Nothing was ordered: more runs match now than were counted; look again."""
+
+    def __init__(self, expected: int, acts: int) -> None:
+        super().__init__(f"{expected:,} were counted, {acts:,} match now.")
+        self.expected, self.acts = expected, acts
 
 
 class AgentNotFound(RunsError):

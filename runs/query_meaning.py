@@ -34,7 +34,7 @@ WITH_QUESTION = Q(status=Status.WAITING, intents__contains=ASKED) & ~Q(intents=[
 HAS: dict[str, Q] = {
     "person": Q(status__in=NEED_PERSON) & ~BY_GATE & (~Q(status=Status.WAITING) | Q(intents__contains=ASKED)),
     "question": WITH_QUESTION,
-    "intent": Q(intents__contains=IN_DOUBT),
+    "intent": Q(intents__contains=IN_DOUBT, ended_at__isnull=True) & ~Q(status=Status.RUNNING),  # a worker is on it
     "takeover": Q(epoch__gt=1),
     "overbudget": Q(status=Status.HELD, reason__startswith="brake:"),
     "stranded": Q(status=Status.WAITING_FOR_VERSION),

@@ -33,6 +33,7 @@ class Environment:
     sweep_seconds: float
     grace_seconds: float
     payload_limit: int
+    streams: int
     store_url: str
     redact: str
     hosts: tuple[str, ...]
@@ -65,6 +66,7 @@ def read_environment(given: Mapping[str, str] = os.environ) -> Environment:
         sweep_seconds=_number(given, "HOLDFAST_SWEEP_SECONDS", 2),
         grace_seconds=_number(given, "HOLDFAST_GRACE_SECONDS", 25),
         payload_limit=int(_number(given, "HOLDFAST_PAYLOAD_LIMIT", 32768)),
+        streams=int(_number(given, "HOLDFAST_STREAMS", 400)),
         store_url=given.get("HOLDFAST_STORE_URL", ""),
         redact=given.get("HOLDFAST_REDACT", ""),
         hosts=_words(given.get("HOLDFAST_HOSTS", "")) or ("localhost", "127.0.0.1", "[::1]"),

@@ -4,7 +4,7 @@ from django.urls import path, re_path
 
 from runs.pages import acting, fleet_views, run_views, views
 from runs.pages.jump import jump
-from runs.pages.live import live_runs
+from runs.pages.live import live_runs, live_shell
 from runs.pages.run_live import live_run
 
 app_name = "runs"
@@ -21,6 +21,7 @@ urlpatterns = [
     re_path(
         r"^runs/(?P<ref>[^/]+)/(?P<verb>cancel|hold|resume|release|retry|signal|note)$", acting.control, name="control"
     ),
+    path("live/shell", live_shell, name="live_shell"),
     path("live/runs", live_runs, name="live_runs"),
     path("live/runs/<uuid:run_id>", live_run, name="live_run"),
     path("workers", fleet_views.workers, name="workers"),

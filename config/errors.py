@@ -93,7 +93,11 @@ STATUS_OF: dict[type[Exception], int] = {
     recovery.AttemptOutdated: 409,
     recovery.CannotProbe: 409,
     recovery.EvidenceMissing: 422,
+    recovery.EvidenceUseless: 409,
+    recovery.FileTooLarge: 413,
+    recovery.FileUnreadable: 422,
     recovery.NotInDoubt: 409,
+    recovery.ResultInvalid: 422,
     registry.AgentsUnusable: 503,
 }
 

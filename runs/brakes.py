@@ -89,7 +89,7 @@ def _repeats(state: RunState, budget: Budget, moves: Sequence[Move]) -> Brake | 
     if limit is None:
         return None
     steps = range(len(state.slots), max(state.budget_from.steps, len(state.slots) - limit), -1)
-    recent = [(slot.tool, slot.args) if slot.kind == "call" else None for slot in (state.slots[s] for s in steps)]
+    recent = [(slot.tool, slot.asked_args) if slot.kind == "call" else None for slot in (state.slots[s] for s in steps)]
     row = [(move.tool, move.args) if isinstance(move, Call) else None for move in reversed(moves)] + recent
     for at, last in enumerate(row[: max(1, len(moves))]):
         if last is None:

@@ -28,15 +28,11 @@ from runs.audit import record_entries
 from runs.dispatch import dispatch
 from runs.errors import (
     AlreadyAnswered,
-    AlreadyDecided,
     AnswerInvalid,
     AskExpired,
     AskNotFound,
     BadInput,
-    DigestMismatch,
-    DigestMissing,
     IntentNotFound,
-    NotAwaitingApproval,
     NotHeld,
     NotQuarantined,
     NotRetrying,
@@ -44,7 +40,6 @@ from runs.errors import (
     RunEnded,
     SignalIdTaken,
     StatelessRun,
-    VerdictUnknown,
 )
 from runs.models import ENDED, Run, Status
 from runs.moves import LONGEST_NAME, some
@@ -58,7 +53,6 @@ __all__ = [
     "Held",
     "answer_ask",
     "cancel_run",
-    "decide_approval",
     "hold_run",
     "locked_run",
     "note_run",
@@ -278,40 +272,6 @@ def answer_ask(*, run_id: UUID, seq: int, value: Any, actor: str) -> Run:
             raise AnswerInvalid(wrong)
         held.append([Draft(Kind.ANSWER, {"value": value}, step=slot.step, settles=slot.step)], actor)
         wake(held, f"answered by {actor}")
-    return fresh(run_id)
-
-
-VERDICTS = {"approve": "granted", "deny": "denied"}
-
-
-def decide_approval(*, run_id: UUID, seq: int, verdict: str, digest: str, note: str, actor: str) -> Run:
-    """Decide one intent, once, under the digest that the decider saw.
-
-    Raises VerdictUnknown, IntentNotFound, AlreadyDecided, NotAwaitingApproval, DigestMissing, DigestMismatch.
-    """
-    if verdict not in VERDICTS:
-        raise VerdictUnknown(f"{verdict!r}; there are {', '.join(VERDICTS)}.")
-    with locked_run(run_id, even_ended=True) as held:
-        slot = held.intent(seq)
-        approval = slot.approval
-        if approval is not None and approval.verdict != "requested":
-            raise AlreadyDecided(approval.actor, approval.verdict, approval.at)
-        held.refuse_if_ended()  # only now: who comes late learns who decided, though the run is over
-        if approval is None or slot.settled:
-            raise NotAwaitingApproval
-        if not digest:
-            raise DigestMissing
-        if digest != approval.digest:
-            raise DigestMismatch(approval.digest)
-        if verdict == "deny" and not (note or "").strip():
-            raise ReasonMissing
-        body = {"verdict": VERDICTS[verdict], "digest": digest, "note": note}
-        entries = [Draft(Kind.APPROVAL, body, step=slot.step)]
-        if verdict == "deny":
-            why = {"outcome": "denied", "error": note or f"denied by {actor}", "source": "operator"}
-            entries.append(Draft(Kind.OBS, why, step=slot.step, settles=slot.step))
-        held.append(entries, actor)
-        wake(held, f"{VERDICTS[verdict]} by {actor}")
     return fresh(run_id)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,12 +39,17 @@ class UnknownOutcome(Exception):
 
 
 class CallFailed(Exception):
-    """Raised into a flow whose call did not succeed: `outcome` is failed, denied, expired or cancelled."""
+    """Raised into a flow whose call did not succeed: `outcome` is failed, denied, expired or cancelled.
 
-    def __init__(self, tool: str, outcome: str, reason: str, step: int) -> None:
+    `edited`: whose arguments they were and which, if a person had changed them: `{"by": …, "args": …}`; else None.
+    """
+
+    def __init__(
+        self, tool: str, outcome: str, reason: str, step: int, edited: Mapping[str, Any] | None = None
+    ) -> None:
         said = f"{tool} {outcome}: "
         super().__init__(reason if said in reason else said + reason)  # once in a whole tree of the same agents
-        self.tool, self.outcome, self.reason, self.step = tool, outcome, reason, step
+        self.tool, self.outcome, self.reason, self.step, self.edited = tool, outcome, reason, step, edited
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from runs.engine.projections import intent_record
 from runs.errors import JournalDamaged, RunAmbiguous, RunNotFound
 from runs.models import Run
 from runs.short_ids import short_id, tail_of
+from runs.slots import Slot
 from runs.state import RunState, fold
 from runs.trees import DEEPEST
 
@@ -78,6 +79,7 @@ class IntentView:
     deadline: datetime | None
     attempt: int
     worker: str | None
+    slot: Slot
 
 
 # Parked runs tell of their intents in their row; what is under way, or was when its worker died, is in the journal.
@@ -124,13 +126,11 @@ def intents_in(run: Run, tail: Sequence[Entry]) -> Iterator[IntentView]:
         if slot.kind != "call":
             continue
         listed = intent_record(slot)
-        asked = slot.approval is not None and slot.approval.verdict == "requested"
-        digest = slot.approval.digest if slot.approval and asked else slot.digest
         deadline = parse_datetime(listed["deadline"]) if listed["deadline"] else None
         since = datetime.fromisoformat(listed["since"])
         yield IntentView(
-            run.id, slot.seq, slot.step, slot.tool, slot.args, slot.key, digest, slot.effect, slot.state, since,
-            deadline, listed["attempt"], worker,
+            run.id, slot.seq, slot.step, slot.tool, slot.args, slot.key, listed["digest"], slot.effect, slot.state,
+            since, deadline, listed["attempt"], worker, slot,
         )  # fmt: skip
 
 

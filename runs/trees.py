@@ -19,11 +19,13 @@ from journal.entries import Draft, Kind, seal
 from journal.payloads import PayloadStore
 from journal.read import read_entries
 from runs.agents import Agent
+from runs.inputs import input_refusal
 from runs.moves import Spawn
+from runs.secrets import sealed_by
 from runs.texts import plain_text
 
 RELEASE = """
-SELECT id, version, content ->> 'unique', (content ->> 'deadline')::float8 FROM runs_release
+SELECT id, content ->> 'unique', (content ->> 'deadline')::float8, content ->> 'input' FROM runs_release
  WHERE agent = %s AND (%s::text IS NULL OR version = %s OR id = %s) ORDER BY created_at DESC, id DESC LIMIT 1
 """
 ENDED = """
@@ -36,6 +38,13 @@ WITH RECURSIVE above AS (
     UNION ALL
     SELECT r.parent_id, a.depth + 1 FROM above a JOIN runs_run r ON r.id = a.parent_id WHERE a.depth < %(deepest)s
 ) SELECT max(depth) FROM above
+"""
+STARTED_BY = """
+WITH RECURSIVE above AS (
+    SELECT id, parent_id FROM runs_run WHERE id = %s
+    UNION ALL
+    SELECT r.id, r.parent_id FROM above a JOIN runs_run r ON r.id = a.parent_id
+) SELECT e.actor FROM above a JOIN journal_entry e ON e.run_id = a.id AND e.seq = 1 WHERE a.parent_id IS NULL
 """
 DEEPEST = 32  # levels of children below a root
 TOO_DEEP = f"a tree has at most {DEEPEST} levels of children: does this agent start itself without end?"
@@ -76,7 +85,10 @@ def newborn(
         return Newborn(step, move.agent, refused=f"no agent {move.agent!r}{version} is announced by any worker")
     if lost := problems({"input": move.input}, "child"):
         return Newborn(step, move.agent, refused=f"{lost[0]} cannot be journaled: give JSON values, dates or bytes")
-    release, _, unique, seconds = row
+    release, unique, seconds, written = row
+    takes = None if written is None else json.loads(written)
+    if refusal := input_refusal(takes, move.input):
+        return Newborn(step, move.agent, refused=refusal)
     labels = dict(move.labels or {})
     business = business_id_of(unique, labels)
     if business and (holder := _row(conn, OPEN_RUN, (move.agent, business))) is not None:
@@ -84,7 +96,8 @@ def newborn(
     lasts = move.deadline or seconds
     deadline = now + lasts if lasts else 0.0
     code = own[release].code_digest if release in own else ""
-    body: dict[str, Any] = {"agent": move.agent, "input": move.input, "release": release, "code": code}
+    input = sealed_by(takes, move.input)
+    body: dict[str, Any] = {"agent": move.agent, "input": input, "release": release, "code": code}
     body |= {"parent": {"run": str(parent), "step": step}}
     body |= {"labels": labels} if labels else {}
     body |= {"deadline": deadline} if deadline else {}
@@ -98,6 +111,12 @@ def newborn(
 def depth_of(conn: Conn, run_id: UUID) -> int:
     """How many runs are above it, up to `DEEPEST`."""
     return int(_row(conn, DEPTH, {"run": run_id, "deepest": DEEPEST})[0])
+
+
+def started_by(run_id: UUID, conn: Conn | None = None) -> str:
+    """Who started the root of the run's tree."""
+    row = _row(conn, STARTED_BY, (run_id,))
+    return str(row[0]) if row is not None else ""
 
 
 def only_one(child: Newborn, before: Iterable[Newborn]) -> Newborn:

@@ -12,6 +12,8 @@ from journal.encoding import problems
 from journal.entries import Draft, Kind
 from runs.agents import Agent
 from runs.digests import approval_digest, key_of
+from runs.engine.approving import SYSTEM as SYSTEM
+from runs.engine.approving import first_request
 from runs.mistakes import cannot_keep, unknown_tool
 from runs.moves import Ask, Call, Decided, Fail, Finish, Move, Sleep, Spawn, WaitFor, as_record, some
 from runs.outcomes import describe
@@ -23,7 +25,6 @@ from runs.tools import Tool
 from runs.trees import Newborn
 
 SIBLINGS_AT_ONCE = 16
-SYSTEM = "system"
 
 
 def decision(seen: int, decided: Decided) -> Draft:
@@ -55,16 +56,18 @@ def steps(
     now: datetime,
     children: Mapping[int, Newborn],
     stopped: Callable[[str], bool],
+    release: str = "",
 ) -> list[Draft]:
     """Intents, timers, questions and children for these moves, steps handed out from `first_step`.
 
-    `stopped`: whether a gate stops the tool of this name.
+    `stopped`: whether a gate stops the tool of this name. `release`: that the run is pinned to.
     """
     drafts: list[Draft] = []
     for step, move in enumerate(moves, first_step):
         match move:
             case Call():
-                drafts += intent(agent, run_id, step, move, step - first_step >= SIBLINGS_AT_ONCE, stopped(move.tool))
+                crowded = step - first_step >= SIBLINGS_AT_ONCE
+                drafts += intent(agent, run_id, step, move, crowded, stopped(move.tool), release, now)
             case Sleep():
                 asked = {"seconds": move.seconds} if move.until is None else {"until": move.until}
                 drafts.append(_opened(Kind.TIMER, {"verb": "set"} | asked, step, move.due(now)))
@@ -126,7 +129,9 @@ def withdrawn(slot: Slot, why: str) -> Draft:
     return observation(slot.step, body, decided=slot.kind != "call")
 
 
-def intent(agent: Agent, run_id: UUID, step: int, call: Call, crowded: bool, stopped: bool) -> list[Draft]:
+def intent(
+    agent: Agent, run_id: UUID, step: int, call: Call, crowded: bool, stopped: bool, release: str, now: datetime
+) -> list[Draft]:
     """TOOL_CALL, with the approval it asks for, or with the failure it is when it cannot be sent at all."""
     tool = agent.toolbox.get(call.tool)
     wrong = faults(agent, call)
@@ -151,8 +156,8 @@ def intent(agent: Agent, run_id: UUID, step: int, call: Call, crowded: bool, sto
     if tool is not None and not wrong and (summary := tool.summary_of(deepcopy(call.args))) is not None:
         body["summary"] = summary
     drafts = [Draft(Kind.TOOL_CALL, body, step=step, decision=True)]
-    if gate == "approval":
-        drafts.append(request_approval(step, digest))
+    if tool is not None and policy is not None:
+        drafts.append(first_request(tool, run_id, step, call.args, policy, release, now.timestamp()))
     if wrong:
         drafts.append(observation(step, {"outcome": "failed", "error": "; ".join(wrong), "source": "worker"}, True))
     return drafts
@@ -178,12 +183,9 @@ def faults(agent: Agent, call: Call) -> list[str]:
         return [str(error)]
 
 
-def request_approval(step: int, digest: str) -> Draft:
-    return Draft(Kind.APPROVAL, {"verdict": "requested", "digest": digest}, step=step, decision=True, actor=SYSTEM)
-
-
-def attempt(step: int | None, number: int, source: str, doubt: bool = False) -> Draft:
-    body = {"attempt": number, "source": source} | some(doubt=doubt or None)
+def attempt(step: int | None, number: int, source: str, doubt: bool = False, digest: str | None = None) -> Draft:
+    """`digest`: of a call that was approved, what it was approved as."""
+    body = {"attempt": number, "source": source} | some(doubt=doubt or None, digest=digest)
     return Draft(Kind.ATTEMPT, body, step=step, decision=True)
 
 

@@ -253,4 +253,5 @@ def value_of(move: Move, slot: Slot) -> Any:
 
 
 def failure_of(slot: Slot) -> CallFailed:
-    return CallFailed(slot.tool, slot.outcome or "failed", slot.error or "", slot.step)
+    edited = slot.edited.record if slot.edited is not None else None
+    return CallFailed(slot.tool, slot.outcome or "failed", slot.error or "", slot.step, edited)

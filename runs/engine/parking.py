@@ -34,17 +34,21 @@ def stopped_by(state: RunState) -> Park | None:
     return None
 
 
-def park_for(acts: Mapping[int, Act], state: RunState, now: float) -> Park:
+def park_for(
+    acts: Mapping[int, Act], state: RunState, now: float, reminders: Mapping[int, int] | None = None, asked_by: str = ""
+) -> Park:
     """Held by a gate before needs a person before needs an approval before waits. A waiting sibling's time is kept.
 
-    `now`: POSIX seconds.
+    `now`: POSIX seconds. `reminders`: of requests for approval, by step. `asked_by`: who started the tree.
     """
     people = [act for act in acts.values() if isinstance(act, AwaitPerson)]
     people.sort(key=lambda act: PEOPLE.index(act.status))
     waits = sorted((act for act in acts.values() if isinstance(act, WaitUntil)), key=lambda act: act.at or inf)
-    wake = waits[0].at or 0.0 if waits else 0.0
+    times = [act.at for act in acts.values() if isinstance(act, (WaitUntil, AwaitPerson)) and act.at]
+    intents = open_intents(state, reminders, asked_by)
     first = any(state.slots[step].decided.join == "first" for step in acts)  # type: ignore[union-attr]
-    kept = Park("waiting", "", wake, open_intents(state), tuple(open_children(state)), first, open_signals(state))
+    wake = min(times, default=0.0)
+    kept = Park("waiting", "", wake, intents, tuple(open_children(state)), first, open_signals(state))
     if people:
         said = dict.fromkeys(act.why for act in people)
         return replace(kept, status=people[0].status, reason="; ".join(said))

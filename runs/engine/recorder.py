@@ -19,6 +19,7 @@ from journal.committer import Append
 from journal.crash import crash_point
 from journal.encoding import decode, encode
 from journal.entries import STEERING, Draft, Entry, Kind
+from runs.engine.approving import count_reminder
 from runs.engine.claims import Claim, Lost
 from runs.engine.drivers import Driver, driver_for
 from runs.engine.performing import stored
@@ -52,6 +53,7 @@ class Recorder:
         self.newborn: Sequence[Newborn] = ()  # children to be born with the next append
         self.parked: Park | None = None
         self.progressed = False
+        self.reminders: dict[int, int] = {}  # of the last request for approval, by step
         self.state: RunState
         self.driver: Driver
 
@@ -61,10 +63,17 @@ class Recorder:
         self.state = fold(self.run_id, entries)
         self.driver = driver_for(self.agent, self.state)
         self.seen = self.state.seq
+        self.reminders.clear()
+        for entry in entries:
+            count_reminder(self.reminders, entry)
         return entries
 
     def add(self, draft: Draft) -> None:
-        """Apply a draft to the state and keep it for the next append."""
+        """Apply a draft to the state and keep it for the next append. What comes of a call that a person changed says
+        so."""
+        slot = self.state.slots.get(draft.step or 0)
+        if draft.kind == Kind.OBS and slot is not None and slot.edited is not None:
+            draft.body = draft.body | {"edited": slot.edited.record}
         draft, more = stored(self.worker, self.run_id, draft)
         for each in (draft, *more):
             self.pending.append(each)
@@ -87,6 +96,7 @@ class Recorder:
             body,
         )
         self.state.apply(entry)
+        count_reminder(self.reminders, entry)
 
     def commit(self, made: Sequence[Draft] = (), park: Park | None = None) -> bool:
         """Append what is pending and `made`. True: written whole. False: the state was read anew, look again.

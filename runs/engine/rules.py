@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from math import inf
 from typing import Any
 
+from runs.policies import Policy
 from runs.short_ids import short_id
-from runs.slots import Slot
+from runs.slots import Approval, Slot
 from runs.tools import Retry, Tool
 
 UNDECIDED_LIMIT = 3
@@ -49,15 +52,32 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class RequestApproval:
-    """The approval on record, if any, is for something else than what would run now."""
+    """The approval on record, if any, is for something else than what would run now; `why`, in words."""
+
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Expire:
+    """Nobody approved it in time. `deny`: the agent hears so; else somebody may ask for it anew."""
+
+    deny: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Remind:
+    """It still waits for approval, for the `number`th time that somebody is to be told so."""
+
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitPerson:
-    """A person has to approve, or to say what happened."""
+    """A person has to approve, or to say what happened. `at`: when something is to be done all the same (POSIX)."""
 
     status: str
     why: str
+    at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +87,7 @@ class Withdraw:
     why: str = "the run was cancelled"
 
 
-Act = Send | Ask | WaitUntil | Fire | Join | RequestApproval | AwaitPerson | Withdraw
+Act = Send | Ask | WaitUntil | Fire | Join | RequestApproval | Expire | Remind | AwaitPerson | Withdraw
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +97,18 @@ class Moment:
     now: float
     taken_over_at: float | None
     cancelling: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What an approval would be bound to if it were asked for now. `repeats`: it was asked for by this very slice, so
+    that a tool that says something else each time cannot keep it going."""
+
+    digest: str
+    policy: Policy
+    release: str
+    reminders: int = 0
+    repeats: bool = False
 
 
 def next_wait(slot: Slot, moment: Moment, over: bool, ended: Mapping[str, Any] | None) -> Act:
@@ -111,34 +143,119 @@ def waits_for(slot: Slot) -> str:
             return "sleeping"
 
 
-def next_act(slot: Slot, tool: Tool, digest: str, moment: Moment, absent: bool = False) -> Act:
-    """A call. `digest`: what an approval would be bound to if it were asked for now.
+def next_act(slot: Slot, tool: Tool, asked: Asked | None, moment: Moment, absent: bool = False) -> Act:
+    """A call. `asked`: of one that needs approval, what that would be bound to now.
 
     `absent`: a probe has just said that the last attempt did not act.
     """
-    if slot.in_doubt and not absent:
-        return settle_doubt(slot, tool, moment)
-    if moment.cancelling:
+    doubtful = slot.in_doubt and not absent
+    if not doubtful and moment.cancelling:
         return Withdraw()
-    if slot.gate == "approval":
-        approval = slot.approval
-        if approval is None or (approval.verdict == "granted" and approval.digest != digest):
-            return RequestApproval()
-        if approval.verdict == "requested":
-            if approval.digest != digest:
-                return RequestApproval()
-            anew = ", anew: the tool has changed since the call was decided" if approval.digest != slot.digest else ""
-            return AwaitPerson("awaiting_approval", f"{slot.tool} (step {slot.step}) waits for approval{anew}")
+    act = settle_doubt(slot, tool, moment) if doubtful else next_send(slot, tool, moment, absent)
+    if asked is None or not isinstance(act, Send):
+        return act
+    missing = missing_approval(slot, asked, moment)
+    if missing is not None and doubtful:  # nobody can approve or deny what may have happened
+        why = missing.why if isinstance(missing, RequestApproval) else ""
+        return unknown(slot, why or "it is not approved any more")
+    return missing or act
+
+
+def next_send(slot: Slot, tool: Tool, moment: Moment, absent: bool) -> Act:
+    """Of a call whose last attempt, if there was one, surely did not act."""
     if not slot.attempts:
         return Send("approval" if slot.gate == "approval" else "worker")
     if absent:
         return Send("resume")
     if slot.cleared:
-        return Send("operator")
+        return execute_again(slot, tool, moment)
     last = slot.attempts[-1]
     if last.due is not None and last.due > moment.now and not last.hurried:
-        return WaitUntil(last.due, f"{slot.tool} (step {slot.step}) is tried again")
-    return Send("retry")
+        return WaitUntil(last.due, f"{named(slot)} is tried again")
+    return Send("approval" if slot.absent else "retry")
+
+
+def execute_again(slot: Slot, tool: Tool, moment: Moment) -> Act:
+    """Somebody says that it never happened. Whoever looked may have looked too early: the request can be on its way for
+    as long as `max_in_flight`. A read does no harm twice, and a key that is remembered makes a second request safe."""
+    remembers = moment.now - slot.attempts[0].at.timestamp() < tool.key_ttl
+    if tool.effect == "read" or (tool.effect == "keyed" and remembers):
+        return Send("operator")
+    landed = slot.attempts[-1].at.timestamp() + tool.max_in_flight
+    if landed > moment.now:
+        return WaitUntil(landed, f"{named(slot)} may still be under way: its next send waits")
+    return Send("operator")
+
+
+def missing_approval(slot: Slot, asked: Asked, moment: Moment) -> Act | None:
+    """What has to come before the call may be sent; None: it is approved, and for this."""
+    approval = slot.approval
+    if approval is None:
+        return RequestApproval()
+    match approval.verdict:
+        case "requested":
+            return undecided(slot, approval, asked, moment)
+        case "granted":
+            why = differs(slot, approval, asked, moment)
+            return RequestApproval(why) if why else None
+        case "edited":
+            return RequestApproval(f"{approval.actor} changed the arguments")
+        case "expired":
+            if approval.renew is not None:
+                return RequestApproval(f"it expired, and {approval.renew.actor} asked for it anew")
+            why = f"{named(slot)} was not approved in time: it expired at {clock(approval.expires)}"
+            return AwaitPerson("awaiting_approval", f"{why}; a retry asks for it anew")
+        case other:
+            return RequestApproval(f"its approval was {other}")
+
+
+def undecided(slot: Slot, approval: Approval, asked: Asked, moment: Moment) -> Act:
+    if approval.digest != asked.digest and not asked.repeats:
+        return RequestApproval("the tool has changed since it was asked for")
+    if approval.release and approval.release != asked.release and not asked.repeats:
+        return RequestApproval("the run was pinned to another release since it was asked for")
+    if approval.expires is not None and approval.expires <= moment.now:
+        return Expire(approval.policy.on_expiry == "deny")
+    due, every = approval.expires, approval.policy.remind_every
+    if every is not None and approval.requested_at is not None:
+        began = approval.requested_at.timestamp()
+        if (number := int((moment.now - began) // every)) > asked.reminders:
+            return Remind(number)
+        due = min(began + (asked.reminders + 1) * every, due if due is not None else inf)
+    return AwaitPerson("awaiting_approval", waits_for_approval(slot, approval), due)
+
+
+def differs(slot: Slot, approval: Approval, asked: Asked, moment: Moment) -> str:
+    """Why a grant does not hold for what would run now; an empty text: it does. One that was used does not expire."""
+    if approval.digest != asked.digest:
+        return "the arguments or the tool have changed since it was approved"
+    if approval.policy != asked.policy:
+        return "its policy has changed since it was approved"
+    if approval.release and approval.release != asked.release:
+        return "the run was pinned to another release since it was approved"
+    used = bool(slot.attempts) and slot.attempts[-1].seq > approval.seq
+    if approval.expires is not None and approval.expires <= moment.now and not used:
+        return f"the approval expired at {clock(approval.expires)}, before the call could be sent"
+    return ""
+
+
+def waits_for_approval(slot: Slot, approval: Approval) -> str:
+    said = f"{named(slot)} waits for approval"
+    if approval.why:
+        said += f", anew: {approval.why}"
+    if approval.question is not None:
+        return f"{said}: {approval.question.by} asks something first"
+    if approval.grants and approval.policy.quorum > 1:
+        return f"{said} ({len(approval.grants)} of {approval.policy.quorum} have approved)"
+    return said
+
+
+def named(slot: Slot) -> str:
+    return f"{slot.tool} (step {slot.step})"
+
+
+def clock(at: float | None) -> str:
+    return datetime.fromtimestamp(at or 0.0, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def settle_doubt(slot: Slot, tool: Tool, moment: Moment) -> Act:
@@ -172,7 +289,7 @@ def settle_probed(slot: Slot, tool: Tool, moment: Moment) -> Act:
     last = slot.attempts[-1].at.timestamp()
     landed = max(last, moment.taken_over_at or 0.0) + tool.max_in_flight
     if landed > moment.now:
-        return WaitUntil(landed, f"{slot.tool} (step {slot.step}) may still be under way")
+        return WaitUntil(landed, f"{named(slot)} may still be under way")
     if slot.undecided >= UNDECIDED_LIMIT:
         return unknown(slot, f"the tool could not say in {UNDECIDED_LIMIT} tries")
     return probe(slot, moment)
@@ -182,7 +299,7 @@ def probe(slot: Slot, moment: Moment) -> Act:
     if slot.undecided_at is not None:
         due = slot.undecided_at.timestamp() + PROBE_BACKOFF.wait(slot.undecided, slot.key)
         if due > moment.now:
-            return WaitUntil(due, f"{slot.tool} (step {slot.step}) is asked again")
+            return WaitUntil(due, f"{named(slot)} is asked again")
     return Ask()
 
 
@@ -196,8 +313,8 @@ def again(slot: Slot, tool: Tool, moment: Moment) -> Act:
         due = last.unknown_at.timestamp() + tool.retry.wait(last.number, slot.key)
     if due <= moment.now:
         return Send("retry", doubt)
-    return WaitUntil(due, f"{slot.tool} (step {slot.step}) is tried again")
+    return WaitUntil(due, f"{named(slot)} is tried again")
 
 
 def unknown(slot: Slot, why: str) -> Act:
-    return AwaitPerson("needs_reconciliation", f"{slot.tool} (step {slot.step}) may have happened: {why}")
+    return AwaitPerson("needs_reconciliation", f"{named(slot)} may have happened: {why}")

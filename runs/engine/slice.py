@@ -20,8 +20,8 @@ from uuid import UUID
 from journal.crash import Crashed
 from journal.entries import Draft, Kind
 from runs.brakes import Brake, over
-from runs.digests import approval_digest
 from runs.engine import drafts
+from runs.engine.approving import asked_now, expired, reminder, request_anew
 from runs.engine.claims import CRASH_LIMIT, Claim, Lost
 from runs.engine.drivers import Diverged, ModelRequest
 from runs.engine.flights import Flights
@@ -36,10 +36,13 @@ from runs.engine.projections import Park
 from runs.engine.rules import (
     Act,
     Ask,
+    Asked,
     AwaitPerson,
+    Expire,
     Fire,
     Join,
     Moment,
+    Remind,
     RequestApproval,
     Send,
     WaitUntil,
@@ -50,6 +53,8 @@ from runs.engine.rules import (
 from runs.mistakes import difference, raised
 from runs.moves import Decided, Fail, Finish
 from runs.run_view import RunView
+from runs.slots import Slot
+from runs.tools import Tool
 
 if TYPE_CHECKING:
     from runs.agents import Agent
@@ -70,6 +75,8 @@ class Slice(Flights):
         self.began = time.monotonic()
         self.deciding: float | None = None  # since when the agent's code is at work (monotonic)
         self.first_step = 0
+        self.requested: set[int] = set()  # steps whose approval this slice has asked for anew
+        self.root_started_by: str | None = None
         self.admission = Admission(worker.permits, self.run_id, worker.pause, worker.session.now)
 
     # -- the loop ---------------------------------------------------------------------------------------------------
@@ -164,11 +171,29 @@ class Slice(Flights):
                 found[step] = next_wait(slot, moment, self.state.is_over(slot), how)
                 continue
             tool = self.agent.toolbox[slot.tool]
-            digest = approval_digest(tool, slot.args, self.run_id, step) if slot.gate == "approval" else ""
-            act = next_act(slot, tool, digest, moment, absent=step in self.absent)
+            act = next_act(slot, tool, self.asked_now(slot, tool), moment, absent=step in self.absent)
             gate = self.worker.gates.over(f"tool:{slot.tool}") if isinstance(act, Send) else None
             found[step] = act if gate is None else AwaitPerson("held", gate)
         return found
+
+    def asked_now(self, slot: Slot, tool: Tool) -> Asked | None:
+        if slot.gate != "approval":
+            return None
+        reminders, repeats = self.reminders.get(slot.step, 0), slot.step in self.requested
+        return asked_now(slot, tool, self.run_id, self.state.release_id, reminders, repeats)
+
+    def asked_by(self) -> str:
+        """Who started the run; of a child, who started the root of its tree."""
+        if self.state.parent is None:
+            return self.state.started_by
+        if self.root_started_by is None:
+            self.root_started_by = self.worker.started_by(self.run_id)
+        return self.root_started_by
+
+    def park(self, acts: Mapping[int, Act]) -> Park:
+        asks = any(isinstance(act, AwaitPerson) or self.state.slots[step].kind == "ask" for step, act in acts.items())
+        asked_by = self.asked_by() if asks else ""
+        return park_for(acts, self.state, self.worker.session.now(), self.reminders, asked_by)
 
     def ended_children(self) -> Mapping[UUID, Mapping[str, Any]]:
         """How those children ended that this run still waits for. None is asked for before it is born."""
@@ -186,18 +211,18 @@ class Slice(Flights):
             return
         acts |= in_line
         if self.flying:
-            times = [act.at for act in acts.values() if isinstance(act, WaitUntil) and act.at]
+            times = [act.at for act in acts.values() if isinstance(act, (WaitUntil, AwaitPerson)) and act.at]
             if in_line:
                 times.append(self.worker.session.now() + LOOKS_IN_LINE)
             self.land(min(times, default=None))
         else:
-            self.let_go(park_for(acts, self.state, self.worker.session.now()))
+            self.let_go(self.park(acts))
 
     def rest(self) -> Park | None:
         """How the run is let go, if nothing is left to do but wait."""
         acts = self.acts()
         waits = bool(acts) and all(isinstance(act, (WaitUntil, AwaitPerson)) for act in acts.values())
-        return park_for(acts, self.state, self.worker.session.now()) if waits and not self.flying else None
+        return self.park(acts) if waits and not self.flying else None
 
     def carry_out(self, ready: Mapping[int, Act]) -> None:
         written: list[Draft] = []
@@ -205,15 +230,20 @@ class Slice(Flights):
             slot = self.state.slots[step]
             match act:
                 case Send(source, doubt):
-                    written.append(drafts.attempt(step, len(slot.attempts) + 1, source, doubt))
+                    approved = slot.approval.digest if slot.gate == "approval" and slot.approval is not None else None
+                    written.append(drafts.attempt(step, len(slot.attempts) + 1, source, doubt, approved))
                 case Fire():
                     written.append(drafts.answer_expired(step) if slot.kind == "ask" else drafts.timer_fired(step))
                 case Join(how):
                     written.append(drafts.child_ended(step, slot.child, how))
-                case RequestApproval():
-                    tool = self.agent.toolbox[slot.tool]
-                    digest = approval_digest(tool, slot.args, self.run_id, step)
-                    written.append(drafts.request_approval(step, digest))
+                case RequestApproval(why):
+                    tool, now = self.agent.toolbox[slot.tool], self.worker.session.now()
+                    written.append(request_anew(slot, tool, self.run_id, self.state.release_id, now, why))
+                    self.requested.add(step)
+                case Expire(deny):
+                    written += expired(slot, deny)
+                case Remind(number):
+                    written.append(reminder(slot, number))
                 case Withdraw(why):
                     if slot.kind == "child" and slot.child:  # first, so that no child outlives the word that it was
                         self.worker.cancel_child(slot.child, f"{why} in its parent", {"run": str(self.run_id)})
@@ -266,7 +296,8 @@ class Slice(Flights):
         first = self.state.next_step
         now = datetime.fromtimestamp(self.worker.session.now(), UTC)
         children = self.worker.newborn(self.run_id, first, moves)
-        made += drafts.steps(self.agent, self.run_id, first, moves, now, children, self.stopped)
+        release = self.state.release_id
+        made += drafts.steps(self.agent, self.run_id, first, moves, now, children, self.stopped, release)
         for draft in made:
             self.add(draft)
         self.newborn = [child for child in children.values() if not child.refused]

@@ -273,6 +273,11 @@ class Worker:
         with self.connections.connection() as conn:
             return trees.ended_children(conn, children, self.store)
 
+    def started_by(self, run_id: UUID) -> str:
+        """Who started the root of the run's tree."""
+        with self.connections.connection() as conn:
+            return trees.started_by(run_id, conn)
+
     def cancel_child(self, child: UUID, why: str, cause: Mapping[str, Any]) -> None:
         """The child and all below it, if it has not ended."""
         crash_point("before-cancel-child")

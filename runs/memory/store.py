@@ -19,6 +19,7 @@ from journal.entries import STEERING, Answer, Draft, Entry, Kind
 from runs.agents import Agent
 from runs.engine.claims import TAKES_TURNS, Claim
 from runs.engine.projections import Park, Then
+from runs.inputs import check_input, input_refusal
 from runs.memory.permits import MemoryPermits
 from runs.moves import Spawn
 from runs.secrets import sealed_by
@@ -130,6 +131,7 @@ class Memory:
         return self.now
 
     def start(self, agent: Agent, input: Any = None, labels: Mapping[str, str] | None = None) -> MemoryRun:
+        check_input(agent.takes, input)
         body = start_body(agent, input, labels)
         run_id = UUID(int=FIRST_ID + len(self.runs))  # the same ones in each memory, so that journals can be compared
         run = self._begin(run_id, agent.release_id, Draft(Kind.START, body), "test", agent.deadline)
@@ -153,6 +155,8 @@ class Memory:
             return Newborn(step, move.agent, refused=TOO_DEEP)
         if lost := problems({"input": move.input}, "child"):
             return Newborn(step, move.agent, refused=f"{lost[0]} cannot be journaled: give JSON values, dates or bytes")
+        if refusal := input_refusal(agent.takes, move.input):
+            return Newborn(step, move.agent, refused=refusal)
         business = business_id_of(agent.unique, move.labels or {}) or ""
         if (holder := self._open_run_with(agent.name, business)) is not None:
             return Newborn(step, move.agent, refused=f"{business} belongs to the open run {holder.id}")
@@ -166,6 +170,11 @@ class Memory:
         """How many runs are above it."""
         parent = self.runs[run_id].parent
         return 0 if parent is None else 1 + self.depth_of(parent)
+
+    def started_by(self, run_id: UUID) -> str:
+        """Who started the root of the run's tree."""
+        run = self.runs[run_id]
+        return run.state.started_by if run.parent is None else self.started_by(run.parent)
 
     def _open_run_with(self, agent: str, business_id: str) -> MemoryRun | None:
         for run in self.runs.values():
@@ -315,6 +324,6 @@ def start_body(agent: Agent, input: Any, labels: Mapping[str, str] | None) -> di
         code = agent.code_digest
     except OSError:  # written at a prompt: there is no file
         code = ""
-    input = sealed_by(agent.content.get("input"), input)
+    input = sealed_by(agent.takes, input)
     body = {"agent": agent.name, "input": input, "release": agent.release_id, "code": code}
     return body | ({"labels": dict(labels)} if labels else {})

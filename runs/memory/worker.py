@@ -137,6 +137,9 @@ class MemoryWorker:
     def ended_children(self, children: Sequence[UUID]) -> dict[UUID, dict[str, Any]]:
         return self.memory.ended_children(children)
 
+    def started_by(self, run_id: UUID) -> str:
+        return self.memory.started_by(run_id)
+
     def cancel_child(self, child: UUID, why: str, cause: Mapping[str, Any]) -> None:
         self.memory.cancel_tree(self.memory.runs[child], why, cause)
 

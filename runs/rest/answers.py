@@ -14,6 +14,7 @@ from journal.errors import PayloadError
 from journal.payloads import Pointer, payload_store
 from journal.read import read_entries, read_head, read_tails
 from runs.brakes import spent
+from runs.engine.projections import of_approval
 from runs.models import ENDED, Release, Run, Status, WorkerSession
 from runs.queries import IntentView, standing_below, state_of
 from runs.rest.schemas import (
@@ -21,6 +22,7 @@ from runs.rest.schemas import (
     AttemptOut,
     Child,
     ControlOut,
+    EditOut,
     EntryOut,
     IntentOut,
     Pin,
@@ -34,7 +36,7 @@ from runs.rest.schemas import (
     WorkerOut,
 )
 from runs.short_ids import short_id
-from runs.slots import Control, Slot
+from runs.slots import Approval, Control, Slot
 from runs.state import RunState, fold
 
 RECENTLY = timedelta(hours=1)
@@ -214,7 +216,6 @@ def state(folded: RunState) -> StateOut:
 
 
 def _step(slot: Slot) -> StepOut:
-    said = slot.approval
     return StepOut(
         step=slot.step,
         kind=cast(StepKind, slot.kind),
@@ -223,16 +224,25 @@ def _step(slot: Slot) -> StepOut:
         state=slot.state,
         tool=slot.tool,
         args=tagged(slot.args),
+        edited=_edit(slot),
         key=slot.key,
         effect=slot.effect,
         digest=slot.digest,
         gate=slot.gate,
-        approval=None if said is None else ApprovalOut.model_validate(said, from_attributes=True),
+        approval=None if slot.approval is None else _approval(slot.approval),
         attempts=[AttemptOut.model_validate(attempt, from_attributes=True) for attempt in slot.attempts],
         outcome=slot.outcome,
         result=tagged(slot.result),
         error=tagged(slot.error),
     )
+
+
+def _approval(said: Approval) -> ApprovalOut:
+    return ApprovalOut(
+        verdict=said.verdict, seq=said.seq, at=said.at, actor=said.actor, digest=said.digest, note=said.note,
+        granted=said.granted_by, why=said.why,
+        expires=None if said.expires is None else datetime.fromtimestamp(said.expires, UTC),
+    )  # fmt: skip
 
 
 def _control(control: Control) -> ControlOut:
@@ -254,7 +264,26 @@ def intent(view: IntentView) -> IntentOut:
         deadline=view.deadline,
         attempt=view.attempt,
         worker=view.worker,
+        **_consent(view.slot),
     )
+
+
+def _consent(slot: Slot) -> dict[str, Any]:
+    """What somebody who decides on a call wants to know beside it."""
+    approval = slot.approval if slot.state == "awaiting_approval" else None
+    fields = approval.fields if approval else None
+    return {
+        **of_approval(approval),
+        "summary": slot.summary,
+        "fields": None if fields is None else _whole(fields, LARGEST_SHOWN),
+        "asked_args": _whole(slot.asked_args, LARGEST_SHOWN),
+        "edited": _edit(slot),
+        "why": approval.why if approval else "",
+    }
+
+
+def _edit(slot: Slot) -> EditOut | None:
+    return None if slot.edited is None else EditOut(by=slot.edited.by, args=_whole(slot.edited.args, LARGEST_SHOWN))
 
 
 def worker(row: WorkerSession) -> WorkerOut:

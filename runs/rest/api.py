@@ -12,11 +12,11 @@ from ninja import Header, Path, Query, Router
 from ninja.errors import ValidationError
 from ninja.responses import Status as Answer
 
-from runs.access import APPROVE, CONTROL, START, VIEW, check_agent
+from runs.access import ANSWER, APPROVE, CONTROL, START, VIEW, check_agent
+from runs.approvals import answer_question, decide_approval, groups_of
 from runs.commands import (
     answer_ask,
     cancel_run,
-    decide_approval,
     hold_run,
     note_run,
     release_run,
@@ -235,15 +235,27 @@ def intents(request: HttpRequest, filters: Query[IntentFilters]) -> IntentList:
     tags=["intents"],
 )
 def approval(request: HttpRequest, ref: str, seq: Seq, given: ApprovalBody) -> RunDetail:
-    """Decides the approval of one intent, once, under the digest that the decider saw."""
-    if given.verdict in ("edit", "ask"):
-        raise ValidationError([{"loc": ("body", "verdict"), "msg": f"{given.verdict} is not yet available"}])
+    """Approves, denies, edits or asks back about one intent, under the digest that the decider saw."""
     decided = decide_approval(
         run_id=find_run(ref, request.user).id,
         seq=seq,
         verdict=given.verdict,
         digest=given.digest or "",
         note=given.note,
+        args=given.args,
         actor=actor_of(request),
+        groups=groups_of(request.user),
     )
     return answers.run_detail(decided)
+
+
+@router.post(
+    "/runs/{ref}/intents/{seq}/question",
+    auth=may(ANSWER),
+    response=CHANGED,
+    tags=["intents"],
+)
+def question(request: HttpRequest, ref: str, seq: Seq, given: NoteBody) -> RunDetail:
+    """Answers what an approver asked back about an intent; then it can be approved."""
+    run = answer_question(run_id=find_run(ref, request.user).id, seq=seq, text=given.text, actor=actor_of(request))
+    return answers.run_detail(run)

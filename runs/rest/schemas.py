@@ -96,10 +96,12 @@ class NoteBody(Given):
 
 
 class ApprovalBody(Given):
-    verdict: Literal["approve", "deny", "edit", "ask"] = Field(description="`edit` and `ask` are not yet available.")
+    verdict: Literal["approve", "deny", "edit", "ask"] = Field(
+        description="`edit` puts `args` in place of the agent's; what was granted is void. `ask` is a question back."
+    )
     digest: Annotated[str, Field(max_length=200)] | None = Field(None, description="Of the intent as you saw it.")
-    note: Reason = ""
-    args: dict[str, Any] | None = None
+    note: Reason = Field("", description="The reason of `deny`, which the agent hears; the question of `ask`.")
+    args: dict[str, Any] | None = Field(None, description="Of `edit`: the whole arguments.")
 
 
 class RunFilters(Given):
@@ -223,6 +225,9 @@ class ApprovalOut(BaseModel):
     actor: str
     digest: str
     note: str
+    granted: list[str] = Field(description="Who has approved.")
+    expires: datetime | None
+    why: str = Field(description="Why it was asked for anew.")
 
 
 class StepOut(BaseModel):
@@ -232,7 +237,8 @@ class StepOut(BaseModel):
     at: datetime
     state: str
     tool: str
-    args: Any
+    args: Any = Field(description="What is sent; `edited` tells whose they are if not the agent's.")
+    edited: EditOut | None
     key: str
     effect: str
     digest: str
@@ -288,6 +294,28 @@ class StateOut(BaseModel):
     done: Any
 
 
+class PolicyOut(BaseModel):
+    """Who has to agree: `quorum` members of `group`; with `four_eyes` neither who started the run nor who edited it."""
+
+    group: str
+    quorum: int
+    four_eyes: bool
+    on_expiry: str
+
+
+class QuestionOut(BaseModel):
+    """What an approver asked back, and nobody has answered."""
+
+    by: str
+    text: str
+    seq: int
+
+
+class EditOut(BaseModel):
+    by: str
+    args: Any
+
+
 class IntentOut(BaseModel):
     run_id: UUID
     seq: int
@@ -304,6 +332,15 @@ class IntentOut(BaseModel):
     worker: str | None = Field(
         description="The live worker that is on it. Without one, what is in doubt needs a person."
     )
+    summary: str | None = Field(description="What would be done, in one sentence, where the tool says so.")
+    fields: Any = Field(description="What the digest covers, where the tool names it; else it covers all of `args`.")
+    asked_args: Any = Field(description="What the agent asked for; `args` is what would be sent.")
+    edited: EditOut | None = Field(description="Whose arguments `args` are, if a person changed them.")
+    policy: PolicyOut | None = Field(description="Of an intent that waits for approval.")
+    granted: list[str] = Field(description="Who has approved so far.")
+    question: QuestionOut | None
+    why: str = Field(description="Why it is asked for anew.")
+    expired: bool = Field(description="Nobody approved it in time; a retry of the run asks for it anew.")
 
 
 class IntentList(BaseModel):

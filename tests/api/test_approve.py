@@ -62,13 +62,58 @@ def test_a_missing_or_wrong_digest_is_409_and_decides_nothing(cast: Cast, intent
     assert decisions(intent) == []
 
 
-def test_edit_and_ask_are_not_yet_available(cast: Cast, intent: dict[str, Any]) -> None:
-    for verdict in ("edit", "ask"):
-        body = {"verdict": verdict, "digest": intent["digest"], "args": {}}
+def test_edited_arguments_are_asked_for_anew_and_are_what_runs(cast: Cast, desk: Desk, intent: dict[str, Any]) -> None:
+    body = {"verdict": "edit", "digest": intent["digest"], "args": {"amount_cents": 7_000}, "note": "half"}
+    assert cast("ada").post(path_of(intent), body).status_code == 200
+    desk.work()
+    (anew,) = cast("ada").get("/intents", state="awaiting_approval").json()["items"]
+    assert anew["seq"] == intent["seq"] and anew["digest"] != intent["digest"] and anew["key"] == intent["key"]
+    assert anew["args"] == {"amount_cents": 7_000} and anew["asked_args"] == {"amount_cents": 12_000}
+    assert anew["edited"] == {"by": "ada", "args": {"amount_cents": 7_000}} and "ada changed" in anew["why"]
+    late = problem(cast("max").post(path_of(intent), {"verdict": "approve", "digest": intent["digest"]}))
+    assert late["status"] == 409
+    assert cast("max").post(path_of(intent), {"verdict": "approve", "digest": anew["digest"]}).status_code == 200
+    desk.work()
+    assert agents.CALLS == [intent["key"]]
+    assert cast("ada").get(f"/runs/{intent['run_id']}").json()["result"] == {"refunded": 7_000}
+
+
+def test_what_the_tool_would_refuse_is_named_field_by_field(cast: Cast, intent: dict[str, Any]) -> None:
+    for args, field in (
+        ({}, "args.amount_cents"),
+        ({"amount_cents": "much"}, "args.amount_cents"),
+        ({"amount_cents": 1, "to": "me"}, "args.to"),
+        (None, "args"),
+    ):
+        body = {"verdict": "edit", "digest": intent["digest"], "args": args}
         refusal = problem(cast("ada").post(path_of(intent), body))
-        assert refusal["status"] == 422 and "not yet available" in refusal["detail"]
-    assert problem(cast("ada").post(path_of(intent), {"verdict": "perhaps"}))["status"] == 422
+        assert refusal["status"] == 422 and [e["field"] for e in refusal["errors"]] == [field], refusal
     assert decisions(intent) == []
+
+
+def test_a_question_back_is_answered_before_anybody_approves(cast: Cast, desk: Desk, intent: dict[str, Any]) -> None:
+    ada, olga = cast("ada"), cast("olga")
+    asked = {"verdict": "ask", "digest": intent["digest"], "note": "Whose order is it?"}
+    assert problem(ada.post(path_of(intent), asked | {"note": " "}))["status"] == 422
+    assert ada.post(path_of(intent), asked).json()["status"] == "awaiting_approval"
+    (shown,) = ada.get("/intents").json()["items"]
+    assert shown["question"]["by"] == "ada" and shown["question"]["text"] == "Whose order is it?"
+    approve = {"verdict": "approve", "digest": intent["digest"]}
+    refusal = problem(ada.post(path_of(intent), approve))
+    assert refusal["status"] == 409 and refusal["actor"] == "ada" and refusal["question"] == "Whose order is it?"
+    path = f"/runs/{intent['run_id']}/intents/{intent['seq']}/question"
+    assert problem(cast("victor").post(path, {"text": "mine"}))["status"] == 403
+    assert olga.post(path, {"text": "Lena's, of May"}).status_code == 200
+    assert problem(olga.post(path, {"text": "again"}))["status"] == 409
+    assert ada.post(path_of(intent), approve).status_code == 200
+    desk.work()
+    assert agents.CALLS == [intent["key"]]
+    assert [e.body["verdict"] for e in decisions(intent)] == ["asked", "answered", "granted"]
+
+
+def test_an_unknown_verdict_is_422(cast: Cast, intent: dict[str, Any]) -> None:
+    body = {"verdict": "perhaps", "digest": intent["digest"]}
+    assert problem(cast("ada").post(path_of(intent), body))["status"] == 422
 
 
 def test_the_decider_cannot_be_named_in_the_request(cast: Cast, intent: dict[str, Any]) -> None:

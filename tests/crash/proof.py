@@ -9,10 +9,11 @@ from django.db import connection
 from journal.entries import Kind
 from journal.verify import verify_run
 from recovery.commands import reconcile_intent
-from runs.commands import decide_approval
+from runs.approvals import decide_approval
 from runs.models import Run
 from runs.queries import entries_of, list_intents, state_of
 from tests.rig.ledger import Ledger
+from tests.rig.robot import APPROVERS
 
 EFFECTS = ("read", "keyed", "keyed-probe", "probed", "unkeyed")
 ACTIONS = {"read": "order", "keyed": "charge", "keyed-probe": "refund", "probed": "transfer", "unkeyed": "mail"}
@@ -76,7 +77,13 @@ def assert_parked_in_doubt(ledger: Ledger, run: Run, acted: int | None = None) -
 def approve(run_id: UUID, step: int = 1) -> Run:
     slot = state_of(run_id).slots[step]
     return decide_approval(
-        run_id=run_id, seq=slot.seq, verdict="approve", digest=slot.digest, note="as ordered", actor="ada"
+        run_id=run_id,
+        seq=slot.seq,
+        verdict="approve",
+        digest=slot.digest,
+        note="as ordered",
+        actor="ada",
+        groups=APPROVERS,
     )
 
 

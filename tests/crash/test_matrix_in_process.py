@@ -14,11 +14,12 @@ import pytest
 from journal import crash
 from journal.verify import verify_run
 from recovery.commands import reconcile_intent
-from runs.commands import decide_approval
+from runs.approvals import decide_approval
 from runs.models import Run
 from runs.queries import entries_of
 from tests.rig.crew import CrashHere, Crew, start, state
 from tests.rig.ledger import Ledger
+from tests.rig.robot import APPROVERS
 
 EFFECTS = ("read", "keyed", "keyed-probe", "probed", "unkeyed")
 ACTIONS = {"keyed": "charge", "keyed-probe": "refund", "probed": "transfer", "unkeyed": "mail"}
@@ -35,7 +36,9 @@ def after_approval(crew: Crew, ledger: Ledger, effect: str) -> tuple[UUID, Calla
     slot = state(run_id).slots[1]
 
     def approve() -> object:
-        return decide_approval(run_id=run_id, seq=slot.seq, verdict="approve", digest=slot.digest, note="", actor="ada")
+        return decide_approval(
+            run_id=run_id, seq=slot.seq, verdict="approve", digest=slot.digest, note="", actor="ada", groups=APPROVERS
+        )
 
     return run_id, approve
 

@@ -2,10 +2,11 @@
 
 from uuid import UUID
 
-from runs.commands import decide_approval
+from runs.approvals import decide_approval
 from runs.sdk import start
 from tests.rig.crew import Crew, state
 from tests.rig.ledger import Ledger
+from tests.rig.robot import APPROVERS
 
 SMALL, LARGE = {"order_id": "o-12"}, {"order_id": "o-1"}  # 45.84 and 171.74; the limit is 50.00
 
@@ -16,7 +17,9 @@ def acted(ledger: Ledger) -> list[tuple[str, str]]:
 
 def answer(run_id: UUID, verdict: str) -> None:
     slot = state(run_id).slots[2]
-    decide_approval(run_id=run_id, seq=slot.seq, verdict=verdict, digest=slot.digest, note="seen", actor="ada")
+    decide_approval(
+        run_id=run_id, seq=slot.seq, verdict=verdict, digest=slot.digest, note="seen", actor="ada", groups=APPROVERS
+    )
 
 
 def test_a_small_refund_goes_through_by_itself(desk: Crew, ledger: Ledger) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from journal.payloads import payload_store
-from runs.commands import decide_approval
+from runs.approvals import decide_approval
 from runs.models import Run
 from runs.registry import agents, announce
 from runs.rest import answers
@@ -19,6 +19,7 @@ from tests.docs.modules import AGENTS
 from tests.rig.crew import Crew, journal, start, state
 from tests.rig.fixtures import own_ledger as own_ledger
 from tests.rig.ledger import Ledger
+from tests.rig.robot import APPROVERS
 
 GUIDE = "".join(block.text for block in blocks("python") if block.page.name == "writing-agents.md")
 
@@ -47,7 +48,9 @@ def test_a_flow_waits_for_approval_and_calls_side_by_side(crew: Crew, ledger: Le
     run_id = start("pay-back", {"order_id": "o-1"})
     assert crew.drive(run_id).status == "awaiting_approval"
     slot = state(run_id).slots[2]
-    decide_approval(run_id=run_id, seq=slot.seq, verdict="approve", digest=slot.digest, note="", actor="ada")
+    decide_approval(
+        run_id=run_id, seq=slot.seq, verdict="approve", digest=slot.digest, note="", actor="ada", groups=APPROVERS
+    )
     assert crew.drive(run_id).status == "done"
     assert state(run_id).done["result"]["transfers"] == ["savings", "charity"]  # type: ignore[index]
     assert "TIMER:3" in journal(run_id)
@@ -57,7 +60,9 @@ def test_a_denied_call_is_the_flows_answer(crew: Crew, ledger: Ledger) -> None:
     run_id = start("pay-back", {"order_id": "o-1"})
     crew.drive(run_id)
     slot = state(run_id).slots[2]
-    decide_approval(run_id=run_id, seq=slot.seq, verdict="deny", digest=slot.digest, note="too much", actor="ada")
+    decide_approval(
+        run_id=run_id, seq=slot.seq, verdict="deny", digest=slot.digest, note="too much", actor="ada", groups=APPROVERS
+    )
     crew.drive(run_id)
     assert state(run_id).done == {"result": {"paid": False, "why": "denied: too much"}}
 

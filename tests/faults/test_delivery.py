@@ -8,7 +8,7 @@ import pytest
 from django.db import transaction
 
 from config.celery import app
-from runs.commands import decide_approval
+from runs.approvals import decide_approval
 from runs.dispatch import dispatch, queue_of
 from runs.models import Release, Run
 from runs.queries import entries_of, state_of
@@ -16,6 +16,7 @@ from tests.crash.proof import assert_done_once
 from tests.rig.crew import start
 from tests.rig.fleet import Fleet
 from tests.rig.ledger import Ledger
+from tests.rig.robot import APPROVERS
 
 
 def waiting_messages(release_id: str) -> int:
@@ -56,7 +57,9 @@ def test_what_is_started_and_approved_in_a_long_transaction_goes_out_when_it_com
     assert fleet.rests(run_id).status == "awaiting_approval"
     slot = state_of(run_id).slots[1]
     with transaction.atomic():
-        decide_approval(run_id=run_id, seq=slot.seq, verdict="approve", digest=slot.digest, note="", actor="ada")
+        decide_approval(
+            run_id=run_id, seq=slot.seq, verdict="approve", digest=slot.digest, note="", actor="ada", groups=APPROVERS
+        )
         fleet.await_heartbeat(worker)
         assert ledger.effects() == []
     assert_done_once(ledger, fleet.rests(run_id))
@@ -83,6 +86,8 @@ def test_a_paused_batch_does_not_repeat_what_was_done(fleet: Fleet, ledger: Ledg
     assert first.dies() == 0
     fleet.worker()
     slot = state_of(run_id).slots[2]
-    decide_approval(run_id=run_id, seq=slot.seq, verdict="approve", digest=slot.digest, note="", actor="ada")
+    decide_approval(
+        run_id=run_id, seq=slot.seq, verdict="approve", digest=slot.digest, note="", actor="ada", groups=APPROVERS
+    )
     assert_done_once(ledger, fleet.rests(run_id))
     assert [ledger.calls(f"{run_id}:{step}") for step in (1, 2)] == [1, 1]

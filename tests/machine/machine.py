@@ -20,17 +20,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from journal import crash
 from recovery.commands import reconcile_intent
 from recovery.sweep import Sweep
-from runs.commands import (
-    answer_ask,
-    cancel_run,
-    decide_approval,
-    hold_run,
-    note_run,
-    release_run,
-    resume_run,
-    retry_run,
-    signal_run,
-)
+from runs.approvals import decide_approval
+from runs.commands import answer_ask, cancel_run, hold_run, note_run, release_run, resume_run, retry_run, signal_run
 from runs.engine.worker import Worker
 from runs.gates import lift_gate, place_gate
 from runs.models import Gate, Permit, Run
@@ -40,7 +31,7 @@ from tests.machine.judge import judge, judge_end
 from tests.machine.programs import programs
 from tests.machine.world import TOOLS, TROUBLES, WORLD
 from tests.rig.crew import CrashHere, Crew, start
-from tests.rig.robot import Robot, tree_of, tried
+from tests.rig.robot import APPROVERS, Robot, tree_of, tried
 
 MOST_RUNS = 3
 Happens = Callable[[str], object]
@@ -225,7 +216,7 @@ class Machine(RuleBasedStateMachine):
             if slot.kind == "ask":
                 acts += [partial(answer_ask, **at, value=value) for value in (7, "seven")]
             elif slot.gate == "approval":
-                asked = at | {"digest": slot.digest, "note": "as ordered"}
+                asked = at | {"digest": slot.digest, "note": "as ordered", "groups": APPROVERS}
                 acts += [partial(decide_approval, **asked, verdict=verdict) for verdict in ("approve", "deny")]
             elif slot.in_doubt:
                 so = "happened" if WORLD.acts[slot.key] else "never_happened"

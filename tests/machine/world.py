@@ -105,12 +105,12 @@ def transfer(ctx: ToolContext) -> str:
     return WORLD.call(ctx, keyed=False)
 
 
-@tool(effect="unkeyed", timeout=20, retry=SOON)
+@tool(effect="unkeyed", timeout=20, max_in_flight=0.01, retry=SOON)
 def letter(ctx: ToolContext) -> str:
     return WORLD.call(ctx, keyed=False)
 
 
-@tool(effect="unkeyed", approval=True, timeout=20, retry=SOON)
+@tool(effect="unkeyed", approval=True, timeout=20, max_in_flight=0.01, retry=SOON)
 def gated(ctx: ToolContext) -> str:
     return WORLD.call(ctx, keyed=False)
 

@@ -11,7 +11,8 @@ from django.db import connection
 from journal.errors import JournalError
 from recovery.commands import reconcile_intent
 from recovery.errors import RecoveryError
-from runs.commands import answer_ask, decide_approval, release_run, resume_run, signal_run
+from runs.approvals import decide_approval
+from runs.commands import answer_ask, release_run, resume_run, signal_run
 from runs.errors import RunsError
 from runs.models import ENDED, Run
 from runs.queries import state_of
@@ -19,6 +20,7 @@ from runs.slots import Slot
 from runs.state import RunState
 
 ANSWER = 7
+APPROVERS = frozenset({"approver"})
 
 
 def tree_of(*roots: UUID) -> list[Run]:
@@ -69,7 +71,14 @@ class Robot:
             elif slot.state == "awaiting_approval" and slot.approval is not None:
                 digest = slot.approval.digest
                 done += tried(
-                    decide_approval, run_id=run.id, seq=slot.seq, verdict="approve", digest=digest, note="", actor="ada"
+                    decide_approval,
+                    run_id=run.id,
+                    seq=slot.seq,
+                    verdict="approve",
+                    digest=digest,
+                    note="",
+                    actor="ada",
+                    groups=APPROVERS,
                 )
             elif slot.in_doubt and run.status == "needs_reconciliation":
                 done += self._settle(run, slot)

@@ -37,7 +37,7 @@ def transfer(ctx: ToolContext, amount_cents: int = 1) -> Any:
     return wire.act(ctx, "transfer", to="savings", amount_cents=amount_cents)
 
 
-@tool(effect="unkeyed", timeout=5, retry=SOON)
+@tool(effect="unkeyed", timeout=5, max_in_flight=0.3, retry=SOON)
 def letter(ctx: ToolContext, amount_cents: int = 1) -> Any:
     wire.begin(ctx)
     return wire.act_unkeyed(ctx, "mail", to="a@b.example", subject=str(amount_cents), body="")

@@ -10,7 +10,8 @@ import pytest
 
 from journal import crash
 from recovery.sweep import Sweep
-from runs.commands import cancel_run, decide_approval, hold_run
+from runs.approvals import decide_approval
+from runs.commands import cancel_run, hold_run
 from runs.engine.permits import DatabasePermits, wake
 from runs.engine.worker import Worker
 from runs.models import Permit, Run
@@ -19,6 +20,7 @@ from runs.registry import agents, announce
 from runs.sdk import Limit, ToolContext, tool
 from tests.rig.crew import CrashHere, Crew, journal, start, state
 from tests.rig.ledger import Ledger, wait_until
+from tests.rig.robot import APPROVERS
 
 
 @pytest.fixture
@@ -175,7 +177,9 @@ def test_an_approval_holds_no_place_and_is_limited_when_it_is_granted(crew: Crew
     assert not Permit.objects.exists()
     take_permits(crew, "tool:approved_one", 1)
     slot = state(run_id).slots[1]
-    decide_approval(run_id=run_id, seq=slot.seq, verdict="approve", digest=slot.digest, note="", actor="ada")
+    decide_approval(
+        run_id=run_id, seq=slot.seq, verdict="approve", digest=slot.digest, note="", actor="ada", groups=APPROVERS
+    )
     assert crew.advance(run_id).reason == "approved_one is limited to 1 at once; 1st in line"
     assert give_back(crew, 1) == [run_id]
     assert drive_woken(crew, run_id).status == "done"

@@ -10,6 +10,7 @@ from journal.entries import Entry
 from runs.engine.rules import (
     Act,
     Ask,
+    Asked,
     AwaitPerson,
     Fire,
     Join,
@@ -22,6 +23,7 @@ from runs.engine.rules import (
     next_wait,
 )
 from runs.outcomes import Absent
+from runs.policies import ANY_ONE
 from runs.slots import Slot
 from runs.state import RunState
 from runs.tools import Retry, Tool, ToolContext
@@ -62,7 +64,8 @@ def wait(given: Slot, after: float = 10.0, cancelling: bool = False, over: bool 
 def act(given: Slot, by: Tool, after: float = 10.0, digest: str = "d", **more: Any) -> Act:
     absent = more.pop("absent", False)
     moment = Moment(START.timestamp() + after, more.get("taken_over_at"), more.get("cancelling", False))
-    return next_act(given, by, digest, moment, absent)
+    asked = Asked(digest, ANY_ONE, "") if given.gate == "approval" else None
+    return next_act(given, by, asked, moment, absent)
 
 
 ATTEMPT = ("ATTEMPT", {"attempt": 1, "source": "worker"})

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from journal.encoding import canonical
 from runs.brakes import Budget
-from runs.moves import Move
+from runs.moves import Move, schema_of
 from runs.tools import Tool
 
 if TYPE_CHECKING:
@@ -42,7 +42,8 @@ class Agent:
 
     `budget`: what a run may spend before a person looks at it. `deadline`: seconds after its start at which a run that
     has not ended is cancelled. `limit`: runs in flight at once; one that waits or is parked is not in flight. `unique`:
-    a label whose value only one open run of the agent may have.
+    a label whose value only one open run of the agent may have. `input`: the type of a run's input, or its JSON schema;
+    whoever starts a run is told what the type refuses. A run's `input` stays the JSON that was given.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Agent:
     limit: int | None = None
     unique: str | None = None
     durability: Durability = "journal"
+    input: Any = None
 
     def __post_init__(self) -> None:
         if (self.decide is None) == (self.flow is None):
@@ -67,6 +69,7 @@ class Agent:
             raise ValueError(f"agent {self.name}: two of its tools have the same name")
         if wrong := self._wrong_bounds():
             raise ValueError(f"agent {self.name}: {wrong}")
+        self.takes = None if self.input is None else schema_of(self.input, f"agent {self.name}: input=")
         self.limited = [t.name for t in self.toolbox.values() if t.limited]
 
     def _wrong_bounds(self) -> str | None:
@@ -87,6 +90,7 @@ class Agent:
         """The whole contract that runs are pinned to."""
         slot = self.decide if isinstance(self.decide, FunctionModel) else None
         bounds = {
+            "input": self.takes,
             "budget": self.budget.content if self.budget else None,
             "deadline": self.deadline,
             "limit": self.limit,
@@ -127,6 +131,7 @@ def flow(
     limit: int | None = None,
     unique: str | None = None,
     durability: Durability = "journal",
+    input: Any = None,
 ) -> Callable[[Flow], Agent]:
     """Declare a generator as an agent. It is replayed from the journal: a yield unlike the recorded is a divergence."""
 
@@ -135,7 +140,7 @@ def flow(
             raise ValueError(f"flow {name}: it has to yield its calls (it is not a generator function)")
         return Agent(
             name, version, tuple(tools), flow=function, budget=budget, deadline=deadline, limit=limit, unique=unique,
-            durability=durability,
+            durability=durability, input=input,
         )  # fmt: skip
 
     return declare

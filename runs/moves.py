@@ -138,7 +138,7 @@ class Ask:
             raise ValueError("Ask(options=) needs at least one option, or none given at all")
         if timeout is not None:
             check_seconds("Ask(timeout=)", timeout)
-        schema = schema_of(type)
+        schema = schema_of(type, "Ask(type=)")
         for name, value in (
             ("question", question),
             ("schema", schema),
@@ -155,18 +155,18 @@ class Ask:
         return answer if self.type is None else TypeAdapter(self.type).validate_python(answer)
 
 
-def schema_of(type: Any) -> dict[str, Any]:
-    """The JSON schema of an answer's type, or a schema given as such."""
+def schema_of(type: Any, what: str) -> dict[str, Any]:
+    """The JSON schema of a type that `what` was given, or a schema given as such. Raises ValueError."""
     if isinstance(type, dict):
         try:
             validator_of(json.dumps(type))
         except (SchemaRefused, TypeError) as error:
-            raise ValueError(f"Ask(type=) is no JSON schema: {error}") from error
+            raise ValueError(f"{what} is no JSON schema: {error}") from error
         return type
     try:
         return TypeAdapter(type).json_schema()
     except (PydanticSchemaGenerationError, PydanticInvalidForJsonSchema, TypeError) as error:
-        raise ValueError(f"Ask(type=) takes a type that has a JSON schema, not {type!r}") from error
+        raise ValueError(f"{what} takes a type that has a JSON schema, not {type!r}") from error
 
 
 def options_of(type: Any, schema: dict[str, Any], options: Sequence[Any]) -> list[Any]:

@@ -22,6 +22,7 @@ from runs import stateless
 from runs.audit import told
 from runs.dispatch import dispatch
 from runs.errors import BadInput, BusinessIdTaken, RequestKeyTaken, UnknownAgent, UnknownRelease
+from runs.inputs import input_faults, refused_input
 from runs.labels import wrong_labels
 from runs.models import Release, Run, Status
 from runs.moves import LONGEST_SLEEP, some
@@ -52,7 +53,7 @@ def start_run(
 ) -> tuple[Run, bool]:
     """The run, and whether it was made now.
 
-    Raises UnknownAgent, UnknownRelease, BadInput, RequestKeyTaken, BusinessIdTaken.
+    Raises UnknownAgent, UnknownRelease, BadInput (InputRefused), RequestKeyTaken, BusinessIdTaken.
     """
     check(input, request_key, labels)
     check_bounds(deadline, priority)
@@ -61,10 +62,15 @@ def start_run(
     if release is not None and not is_writable(release):
         raise UnknownRelease("Its name is no text.")
     chosen = release_for(agent, release)
-    input = sealed_by(chosen.content.get("input"), input)
-    given = dict(labels or {})
+    takes, given = chosen.content.get("input"), dict(labels or {})
+    faults = input_faults(takes, input)
+    input = sealed_by(takes, input)
     asked = {"input": input, "release": release, "labels": given}
     digest = hashlib.sha256(canonical(asked)).digest() if request_key is not None else None
+    if faults:  # a repeated start gets its run, though a newer release no longer takes the input
+        if request_key is not None and Run.objects.filter(agent=agent, request_key=request_key).exists():
+            return started_under(agent, request_key, digest), False
+        raise refused_input(faults)
     business_id = business_id_of(chosen.content.get("unique"), given)
     ends = ends_at(deadline if deadline is not None else chosen.content.get("deadline"))
     new = NewRun(chosen, input, actor, given, request_key, digest, priority, ends, business_id)

@@ -34,7 +34,7 @@ def refund(ctx: ToolContext, amount_cents: int) -> Any:
     return {"refunded": amount_cents}
 
 
-@tool(effect="unkeyed", probe=lambda ctx, **args: Undecided("ask later"))
+@tool(effect="unkeyed", probe=lambda ctx, **args: Undecided("ask later"), max_in_flight=0)
 def letter(ctx: ToolContext) -> Any:
     CALLS.append(ctx.key)
     if ctx.attempt == 1:
@@ -149,3 +149,9 @@ def classify(run: RunView) -> Moves:
         raise RuntimeError("nothing to classify")
     yield Call(look)
     return {"class": "spam"}
+
+
+@flow(name="typed", version="1", input=list[int])
+def typed(run: RunView) -> Moves:
+    yield Sleep(0)
+    return sum(run.input)

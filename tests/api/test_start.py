@@ -123,3 +123,11 @@ def test_with_the_broker_away_the_run_is_made_all_the_same(cast: Cast, desk: Des
     answer = cast("olga").post("/runs", ORDER)
     assert answer.status_code == 201 and answer.json()["status"] == "queued"
     assert time.monotonic() - began < 20
+
+
+def test_an_input_that_the_agent_does_not_take_is_refused_field_by_field(cast: Cast, desk: Desk) -> None:
+    said = problem(cast("olga").post("/runs", {"agent": "typed", "input": [1, "two"]}))
+    assert said["status"] == 422 and said["type"].endswith(":input-refused")
+    assert said["errors"] == [{"field": "input.1", "message": 'It is not of type "integer"'}]
+    assert "two" not in said["detail"] and not Run.objects.exists()
+    assert cast("olga").post("/runs", {"agent": "typed", "input": [1, 2]}).status_code == 201

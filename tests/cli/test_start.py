@@ -96,3 +96,8 @@ def test_ctrl_c_leaves_the_run_running_and_says_how_to_look_at_it(desk: Desk, at
     done = terminal.end()
     assert done.code == 130 and "manage.py run r-" in done.out and "Traceback" not in done.out
     assert Run.objects.get().status == Status.QUEUED
+
+
+def test_an_input_that_the_agent_does_not_take_is_told_by_its_path(desk: Desk) -> None:
+    assert "input.1: It is not of type" in refused(manage("start", "typed", "--input", '[1, "two"]'))
+    assert not Run.objects.exists()

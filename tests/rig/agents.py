@@ -4,7 +4,10 @@ One flow an effect class, named after it, makes a single call; the others show o
 """
 
 from collections.abc import Callable, Generator
-from typing import Any
+from datetime import datetime
+from typing import Annotated, Any, NotRequired, TypedDict
+
+from pydantic import Field
 
 from runs.sdk import Agent, Call, CallFailed, Finish, RunView, Sleep, Tool, flow
 from runs.sdk.models import FunctionModel
@@ -28,6 +31,12 @@ from tests.rig.waits import (
 )
 
 Moves = Generator[Any, Any, Any]
+
+
+class Order(TypedDict):
+    order_id: Annotated[str, Field(pattern="^o-")]
+    amount_cents: NotRequired[int]
+    due: NotRequired[datetime]
 
 
 def calls_once(tool: Tool) -> Callable[[RunView], Moves]:
@@ -149,3 +158,11 @@ waiting = (
 
 by_name = tools.BY_EFFECT | {"gated": tools.GATED["keyed-probe"], "limited": tools.limited}
 script, script_decide, script_model = scripted(by_name, count=lambda run_id: wire.count(f"model {run_id}"))
+
+
+@flow(name="typed", version="1", input=Order)
+def typed(run: RunView) -> Moves:
+    """Gives its input back, as it came."""
+    if False:
+        yield
+    return {"input": run.input}

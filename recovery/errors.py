@@ -43,3 +43,26 @@ class EvidenceMissing(RecoveryError):
 
 class CannotProbe(RecoveryError):
     """This tool cannot be asked by key: say yourself what happened."""
+
+
+class ResultInvalid(RecoveryError):
+    """This is not what the tool returns:"""
+
+    MOST_TOLD = 5
+
+    def __init__(self, faults: list[str]) -> None:
+        more = f"; and {len(faults) - self.MOST_TOLD} more" if len(faults) > self.MOST_TOLD else ""
+        super().__init__("; ".join(faults[: self.MOST_TOLD]) + f"{more}.")
+        self.faults = faults[: self.MOST_TOLD]
+
+
+class FileTooLarge(RecoveryError):
+    """A file as evidence may have 10,485,760 bytes."""
+
+
+class FileUnreadable(RecoveryError):
+    """The file is no whole base64."""
+
+
+class EvidenceUseless(RecoveryError):
+    """This late result does not say what became of the call: it cannot be adopted."""

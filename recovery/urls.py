@@ -1,10 +1,25 @@
-"""The addresses of putting things right."""
+"""The addresses of what waits for people, and of putting things right."""
 
 from django.urls import path
 
-from recovery import views
+from recovery.pages import adopting, deciding, listing, live, reconciling, settled
 
 app_name = "recovery"
+ITEM = "inbox/<str:ref>/<int:seq>"
 urlpatterns = [
-    path("runs/<str:ref>/intents/<int:seq>/reconcile", views.reconcile, name="reconcile"),
+    path("inbox", listing.inbox, name="inbox"),
+    path("inbox/settled", settled.settled, name="settled"),
+    path("inbox/ask-the-tools", reconciling.ask_tools, name="ask_tools"),
+    path("live/inbox", live.live_inbox, name="live_inbox"),
+    path(ITEM, listing.item, name="item"),
+    path(f"{ITEM}/approve", deciding.approve, name="approve"),
+    path(f"{ITEM}/reject", deciding.reject, name="reject"),
+    path(f"{ITEM}/edit", deciding.edit, name="edit"),
+    path(f"{ITEM}/ask", deciding.ask_back, name="ask_back"),
+    path(f"{ITEM}/reply", deciding.reply, name="reply"),
+    path(f"{ITEM}/reconcile", reconciling.reconcile, name="reconcile"),
+    path(f"{ITEM}/adopt/<int:evidence>", adopting.adopt, name="adopt"),
+    path(f"{ITEM}/evidence/<str:sha256>", adopting.evidence, name="evidence"),
+    path("runs/<str:ref>/intents/<int:seq>/approval", deciding.old_approval, name="old_approval"),
+    path("runs/<str:ref>/intents/<int:seq>/reconcile", reconciling.old_reconcile, name="old_reconcile"),
 ]

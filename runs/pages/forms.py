@@ -7,8 +7,6 @@ from typing import Any
 
 from django import forms
 
-from runs.models import Status
-
 REASON = {"required": "Write a reason. It is kept in the journal with your name."}
 LONGEST = 100_000
 QUOTED = 24  # characters of what was written, from the place on that is no JSON
@@ -92,34 +90,3 @@ class GateForm(ReasonForm):
         error_messages={"required": "Name what is to be stopped."},
     )  # fmt: skip
     field_order = ("scope", "reason")
-
-
-class ApprovalForm(forms.Form):
-    """The digest is the one that was on screen: what is signed is what was read."""
-
-    verdict = forms.ChoiceField(choices=[("approve", "Approve"), ("deny", "Reject")])
-    digest = forms.CharField(max_length=200)
-    note = forms.CharField(max_length=2000, required=False)
-
-    def clean(self) -> dict[str, str]:
-        given: dict[str, str] = super().clean() or self.cleaned_data
-        if given.get("verdict") == "deny" and not given.get("note"):
-            self.add_error("note", "Say why it is rejected: the agent and the journal get the reason.")
-        return given
-
-
-class RunFilter(forms.Form):
-    """The list's filters; the address holds them. What cannot be understood filters nothing."""
-
-    status = forms.MultipleChoiceField(choices=Status.choices, required=False)
-    agent = forms.CharField(max_length=200, required=False)
-    label = forms.CharField(max_length=200, required=False)
-    parent = forms.CharField(max_length=60, required=False)
-    q = forms.CharField(max_length=200, required=False)
-    after = forms.CharField(max_length=200, required=False)
-
-    def clean_label(self) -> str:
-        label = str(self.cleaned_data["label"])
-        if label and ":" not in label:
-            raise forms.ValidationError("A label is written name:value.")
-        return label

@@ -1,0 +1,400 @@
+"""One thing that waits for a person, whole: what would be done, what it is bound to, what happened before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+from django.db import connection
+
+from journal.encoding import decode
+from journal.entries import Entry, Kind
+from journal.payloads import payload_store
+from journal.read import read_entries
+from journal.verify import VerifiedMark, verify_from_mark
+from recovery import wording
+from runs.errors import IntentNotFound
+from runs.models import ENDED, Evidence, Run, Status
+from runs.pages.summaries import summary
+from runs.short_ids import short_id
+from runs.slots import Slot
+from runs.state import MACHINES, RunState, fold
+
+EARLIER = 5  # entries of other steps that are told before the intent's own
+TELLING = frozenset({Kind.OBS, Kind.ANSWER, Kind.SIGNAL, Kind.CHILD, Kind.CONTROL, Kind.PLAN})
+SETTLING = ("happened", "never_happened", "abort")
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """A line of what happened before."""
+
+    entry: Entry
+    glyph: str
+    hue: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """`meant`: an amount in minor units as money."""
+
+    name: str
+    value: Any
+    meant: str
+    weighty: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """A result that came after its worker had lost the run."""
+
+    id: int
+    outcome: str
+    epoch: int
+    worker: str
+    at: datetime
+    body: Mapping[str, Any]
+    adopted_seq: int | None
+
+    @property
+    def adoptable(self) -> bool:
+        """Whether it says what became of the call."""
+        return self.adopted_seq is None and self.outcome in ("succeeded", "failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What somebody, or a machine, said became of it."""
+
+    entry: Entry
+    word: str
+    hue: str
+    evidence: str
+    external_id: str
+    file: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Where the digest on the page stands in the journal, and whether the journal up to there is what was written."""
+
+    digest: str
+    seqs: Sequence[int]
+    mark: VerifiedMark
+
+    @property
+    def holds(self) -> bool:
+        return bool(self.seqs) and self.mark.seq >= max(self.seqs)
+
+    @property
+    def told(self) -> str:
+        return ", ".join(map(str, self.seqs))
+
+
+class ItemPage:
+    """The item of entry `seq` of a run: an intent, or a question of its agent. Raises IntentNotFound."""
+
+    def __init__(self, run: Run, seq: int) -> None:
+        self.run = run
+        self.entries: list[Entry] = [] if run.input is not None else read_entries(connection, run.id)
+        self.state: RunState = fold(run.id, self.entries)
+        found = (s for s in self.state.slots.values() if s.seq == seq and s.kind in ("call", "ask"))
+        slot = next(found, None)
+        if slot is None:
+            raise IntentNotFound(f"(seq {seq})")
+        self.slot: Slot = slot
+
+    # -- what it is -------------------------------------------------------------------------------------------------
+
+    @property
+    def id(self) -> str:
+        """Of its row in a list."""
+        return f"{self.run.id.hex}-{self.slot.seq}"
+
+    @property
+    def short(self) -> str:
+        return short_id(self.run.id)
+
+    @property
+    def last_seq(self) -> int:
+        return self.state.seq
+
+    @cached_property
+    def phase(self) -> str:
+        """Which partial shows it: ask, answered, settled, record, approval, doubt, looking or pending."""
+        slot, ended = self.slot, self.run.status in ENDED
+        if slot.kind == "ask":
+            return "answered" if slot.settled or ended else "ask"
+        if slot.settled:
+            return "settled"
+        if ended:
+            return "record" if slot.in_doubt else "settled"
+        if slot.state == "awaiting_approval":
+            return "approval"
+        if slot.state == "in_doubt":
+            return "doubt" if self.waits_for_a_person else "looking"
+        return "pending"
+
+    @property
+    def waits_for_a_person(self) -> bool:
+        driven = self.run.session is not None and self.run.session.ended_at is None
+        return not driven and self.run.status in (Status.NEEDS_RECONCILIATION, Status.HELD)
+
+    @property
+    def head_template(self) -> str:
+        return f"recovery/item/head_{self.phase}.html"
+
+    @property
+    def notes_template(self) -> list[str]:
+        return [f"recovery/item/notes_{self.phase}.html", "recovery/item/notes_settled.html"]
+
+    @property
+    def acts_template(self) -> list[str]:
+        return [f"recovery/item/acts_{self.phase}.html", "recovery/item/acts_settled.html"]
+
+    @cached_property
+    def record(self) -> Mapping[str, Any]:
+        """What the run's row says of it; empty once it is not open any more."""
+        return next((r for r in self.run.intents if r.get("seq") == self.slot.seq), {})
+
+    @property
+    def asked_by(self) -> str:
+        return str(self.record.get("asked_by") or self.state.started_by)
+
+    @property
+    def contract(self) -> Mapping[str, Any]:
+        """The tool as the run's release holds it; empty where it does not."""
+        tools = self.run.release.content.get("tools", [])
+        return next((tool for tool in tools if tool["name"] == self.slot.tool), {})
+
+    @property
+    def can_probe(self) -> bool:
+        return bool(self.contract.get("probe"))
+
+    @property
+    def title(self) -> str:
+        """What the call would do, in one sentence: for edited arguments, as the tool says it of those."""
+        asked = self.slot.approval.requested_seq if self.slot.approval and self.slot.edited else 0
+        said = self.entries[asked - 1].body.get("summary") if asked else self.slot.body.get("summary")
+        return str(said or f"Call {self.slot.tool}")
+
+    @property
+    def count_told(self) -> str:
+        approval = self.slot.approval
+        quorum = approval.policy.quorum if approval else 1
+        return f"Approval {len(approval.grants) + 1 if approval else 1} of {quorum}"
+
+    @property
+    def settled_told(self) -> str:
+        return wording.OUTCOMES.get(self.slot.outcome or "", "Settled") if self.slot.outcome else "The run has ended"
+
+    @property
+    def settled_hue(self) -> str:
+        return {"succeeded": "ok", "failed": "failed"}.get(self.slot.outcome or "", "off")
+
+    @property
+    def effect_told(self) -> str:
+        return wording.EFFECTS.get(self.slot.effect, "")
+
+    @property
+    def where_to_look(self) -> str:
+        sent = self.slot.attempts[-1].at if self.slot.attempts else self.slot.at
+        since = f"from {wording.clock(sent)} on"
+        if self.slot.effect == "unkeyed":
+            return (
+                f"Where {self.slot.tool} acts, {since}. The other side does not know the key: look for these arguments."
+            )
+        return (
+            f"Where {self.slot.tool} acts, {since}. An effect that carries key {self.slot.key} means that it happened."
+        )
+
+    @property
+    def reply(self) -> Entry | None:
+        """The answer to the last question back, while the call waits for its decision."""
+        own = [e for e in self.entries if e.step == self.slot.step and e.kind == Kind.APPROVAL]
+        return own[-1] if own and own[-1].body.get("verdict") == "answered" else None
+
+    # -- what it is bound to ----------------------------------------------------------------------------------------
+
+    @cached_property
+    def args(self) -> dict[str, Any]:
+        """What is sent, whole, wherever it is kept: this is what is signed."""
+        return dict(payload_store().resolve({"args": self.slot.args})["args"])
+
+    @cached_property
+    def asked_args(self) -> dict[str, Any]:
+        """What the agent asked for, where a person edited it."""
+        return dict(payload_store().resolve({"args": self.slot.asked_args})["args"])
+
+    @property
+    def lines(self) -> list[Argument]:
+        return [
+            Argument(name, value, wording.weight_of(name, value), wording.is_weighty(name))
+            for name, value in self.args.items()
+        ]
+
+    @property
+    def changed(self) -> list[tuple[str, Any, Any]]:
+        """Name, the agent's value, the person's."""
+        if self.slot.edited is None:
+            return []
+        names = wording.differences(self.asked_args, self.args)
+        return [(name, self.asked_args.get(name), self.args.get(name)) for name in names]
+
+    @property
+    def fields(self) -> Mapping[str, Any] | None:
+        """What the tool says matters in the arguments, where that is less than all of them."""
+        approval = self.slot.approval
+        named = approval.fields if approval is not None else None
+        return named if named is not None and named != self.args else None
+
+    @property
+    def digest(self) -> str:
+        """What an approval binds to now."""
+        return self.slot.approval.digest if self.slot.approval else self.slot.digest
+
+    @cached_property
+    def proof(self) -> Proof:
+        own = [e for e in self.entries if e.step == self.slot.step and e.kind in (Kind.TOOL_CALL, Kind.APPROVAL)]
+        seqs = [e.seq for e in own if e.body.get("digest") == self.digest]
+        return Proof(self.digest, seqs, verify_from_mark(self.run.id))
+
+    # -- time -------------------------------------------------------------------------------------------------------
+
+    @property
+    def deadline(self) -> datetime | None:
+        approval = self.slot.approval
+        due = self.slot.due if self.slot.kind == "ask" else approval.expires if approval else None
+        return None if due is None else datetime.fromtimestamp(due, UTC)
+
+    @property
+    def who_may_sign(self) -> str:
+        approval = self.slot.approval
+        return wording.who_may_sign(approval.policy, self.asked_by) if approval else ""
+
+    @property
+    def standing(self) -> str:
+        return wording.standing(self.slot.approval) if self.slot.approval else ""
+
+    @property
+    def if_nobody(self) -> str:
+        return wording.if_nobody_answers(self.slot.approval, self.run.agent) if self.slot.approval else ""
+
+    @property
+    def landed_at(self) -> datetime | None:
+        """Until when what was sent last may still act."""
+        if not self.slot.attempts:
+            return None
+        seconds = float(self.contract.get("max_in_flight") or 0.0)
+        return datetime.fromtimestamp(self.slot.attempts[-1].at.timestamp() + seconds, UTC)
+
+    # -- what happened ----------------------------------------------------------------------------------------------
+
+    @property
+    def before(self) -> list[Before]:
+        """The start, the last few entries of other steps, then everything that happened to this one."""
+        slot = self.slot
+        earlier = [e for e in self.entries if 1 < e.seq < slot.seq and e.step != slot.step and is_telling(e)]
+        own = [e for e in self.entries if e.step == slot.step or (e.seq > slot.seq and is_take_over(e))]
+        return [self.line_of(e) for e in [*self.entries[:1], *earlier[-EARLIER:], *own]]
+
+    def line_of(self, e: Entry) -> Before:
+        glyph, hue = GLYPHS.get(e.kind, (f"k-{e.kind}", "off"))
+        text = summary(e)
+        match e.kind:
+            case Kind.START:
+                text = f"Started by {e.actor}: {text}"
+            case Kind.OBS:
+                of = self.state.slots.get(e.step or 0)
+                text = f"{of.tool if of else ''}: {text}"
+                hue = "ok" if e.body.get("outcome") == "succeeded" else "reconcile" if e.settles is None else "failed"
+            case Kind.TOOL_CALL:
+                text = f"{self.slot.tool}: intent written at seq {e.seq}"
+                hue = "reconcile" if self.slot.in_doubt else "off"
+            case Kind.ATTEMPT:
+                text = f"Sent, {text}"
+            case Kind.APPROVAL:
+                glyph, hue, text = approval_line(e)
+            case Kind.NOTE if is_take_over(e):
+                glyph, hue, text = "s-lost", "lost", f"Taken over under epoch {e.body.get('epoch', '')}"
+        return Before(e, glyph, hue, text)
+
+    @cached_property
+    def answers(self) -> list[Entry]:
+        """What the tool said when it was asked by key, raw, the last one first."""
+        own = [e for e in self.entries if e.step == self.slot.step and e.kind in (Kind.RECONCILE, Kind.OBS)]
+        return [e for e in reversed(own) if e.body.get("verdict") == "undecided" or e.body.get("source") == "probe"]
+
+    @property
+    def asked_the_tool(self) -> Entry | None:
+        """The last order to ask the tool, while it has not answered."""
+        own = [e for e in self.entries if e.step == self.slot.step and e.kind == Kind.RECONCILE]
+        orders = [e for e in own if e.body.get("verdict") == "probe"]
+        return orders[-1] if orders and self.slot.probe_asked and not self.slot.settled else None
+
+    @cached_property
+    def verdicts(self) -> list[Said]:
+        own = [e for e in self.entries if e.step == self.slot.step and e.kind == Kind.RECONCILE]
+        return [said_in(e) for e in own if e.body.get("verdict") in SETTLING]
+
+    @cached_property
+    def late(self) -> list[Late]:
+        rows = Evidence.objects.filter(run=self.run, step=self.slot.step).select_related("session").order_by("id")
+        return [
+            Late(r.pk, r.outcome, r.epoch, r.session.name if r.session else "a worker", r.recorded_at,
+                 decode(bytes(r.body)), r.adopted_seq)
+            for r in rows
+        ]  # fmt: skip
+
+
+def said_in(e: Entry) -> Said:
+    word, hue = VERDICTS.get(str(e.body.get("verdict")), (str(e.body.get("verdict")), "off"))
+    evidence = e.body.get("evidence")
+    if isinstance(evidence, Mapping):  # the engine's own: it names the row of the late result
+        evidence = f"late result {evidence.get('evidence')}, from epoch {evidence.get('epoch')}"
+    file = e.body.get("file")
+    return Said(
+        e,
+        word,
+        hue,
+        str(evidence or ""),
+        str(e.body.get("external_id") or ""),
+        file if isinstance(file, Mapping) else None,
+    )
+
+
+VERDICTS = {
+    "happened": ("It happened", "ok"), "never_happened": ("It never happened", "warn"), "abort": ("Aborted", "off"),
+}  # fmt: skip
+
+
+def is_telling(e: Entry) -> bool:
+    if e.kind == Kind.PLAN:
+        return bool(e.body.get("thought"))
+    return e.kind in TELLING
+
+
+def is_take_over(e: Entry) -> bool:
+    return e.kind == Kind.NOTE and e.actor in MACHINES and "epoch" in e.body
+
+
+GLYPHS: dict[str, tuple[str, str]] = {
+    Kind.ERROR: ("s-failed", "failed"), Kind.RECONCILE: ("k-RECONCILE", "reconcile"),
+    Kind.ASK: ("s-approval", "approval"), Kind.ANSWER: ("s-ok", "ok"),
+}  # fmt: skip
+APPROVALS = {
+    "granted": ("s-ok", "ok", "Granted"), "denied": ("s-failed", "failed", "Rejected"),
+    "edited": ("s-approval", "approval", "Edited"), "expired": ("s-off", "off", "Expired"),
+    "asked": ("s-approval", "approval", "Asked back"), "answered": ("s-ok", "ok", "Answered"),
+}  # fmt: skip
+
+
+def approval_line(e: Entry) -> tuple[str, str, str]:
+    verdict, note = str(e.body.get("verdict", "")), e.body.get("note") or e.body.get("why") or ""
+    glyph, hue, word = APPROVALS.get(verdict, ("s-approval", "approval", "Asked for approval"))
+    who = "" if e.actor in MACHINES else f" by {e.actor}"
+    return glyph, hue, f"{word}{who}" + (f": {note}" if note else "")

@@ -50,6 +50,8 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.postgres",
     "django.contrib.staticfiles",
+    "allauth",
+    "allauth.account",
 ]
 
 MIDDLEWARE = [
@@ -64,6 +66,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
 ]
 
 TEMPLATES = [
@@ -91,6 +94,22 @@ if IS_WEB:  # a request that gets none in time is answered with 503
     _options.setdefault("application_name", "holdfast web")
 DATABASES = {"default": {"ENGINE": "django.db.backends.postgresql", "OPTIONS": _options} | _database}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# Shared by all web processes: what an address or a name failed at in one counts in the others.
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.db.DatabaseCache",
+        "LOCATION": "holdfast_cache",
+        "OPTIONS": {"MAX_ENTRIES": 100_000},
+    }
+}
+ACCOUNT_ADAPTER = "runs.pages.login.Adapter"
+ACCOUNT_LOGIN_METHODS = {"username"}
+ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]  # nobody signs up: users come from `manage.py token create`
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_SESSION_REMEMBER = True
+ACCOUNT_RATE_LIMITS = {"login": "200/m/ip", "login_failed": "50/5m/ip,10/5m/key"}
+CSRF_FAILURE_VIEW = "runs.pages.stale.stale_form"
 
 LOGIN_URL = "/login"
 LOGIN_REDIRECT_URL = "/"

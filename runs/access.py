@@ -11,7 +11,6 @@ from datetime import timedelta
 from typing import Any
 
 from django.apps import apps
-from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.management import create_permissions
 from django.contrib.auth.models import AnonymousUser, Group, Permission, User
@@ -51,7 +50,7 @@ DEMO_USERS = {"olga": "operator", "ada": "approver", "victor": "viewer", "max": 
 LAST_USE_IS_NOTED_EVERY = timedelta(minutes=1)
 
 
-type Person = AbstractBaseUser | AnonymousUser
+type Person = User | AnonymousUser
 
 
 class PermissionMissing(RunsError):

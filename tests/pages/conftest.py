@@ -1,8 +1,5 @@
-from collections.abc import Iterator
-
 import pytest
 from django.contrib.auth.models import User
-from django.core.cache import cache
 from django.test import Client
 
 from runs.access import ensure_demo_users
@@ -19,12 +16,6 @@ PASSWORD = "four-words-of-the-demo"
 def cast(db: None) -> None:
     """Olga operates, Ada approves, Victor views, Max administers."""
     ensure_demo_users(PASSWORD)
-
-
-@pytest.fixture(autouse=True)
-def no_failed_logins() -> Iterator[None]:
-    cache.clear()
-    yield
 
 
 def signed_in(name: str) -> Client:

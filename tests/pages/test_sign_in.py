@@ -1,27 +1,35 @@
 import pytest
 from django.test import Client
 
-from runs.pages import login
 from tests.pages.conftest import PASSWORD
 
+TRIES = 10  # of one name
+
 pytestmark = pytest.mark.django_db
+
+
+ELSEWHERE = [
+    "https://evil.example/", "//evil.example/", "javascript:alert(1)", "/\\evil.example/", "\\\\evil.example",
+    "///evil.example", "http:evil.example", "http://localhost/x", "/\t/evil.example", " //evil.example", "evil.example",
+]  # fmt: skip
 
 
 def sign_in(client: Client, name: str = "olga", password: str = PASSWORD, **more: str):  # type: ignore[no-untyped-def]
     return client.post("/login", {"username": name, "password": password} | more)
 
 
-def test_the_right_password_leads_to_the_runs(cast: None) -> None:
+def test_the_right_password_leads_to_the_first_page(cast: None) -> None:
     client = Client()
-    assert sign_in(client)["Location"] == "/runs"
-    assert client.get("/")["Location"] == "/runs"
-    assert client.get("/login")["Location"] == "/runs"
+    assert sign_in(client)["Location"] == "/"
+    assert client.get("/login")["Location"] == "/"
+    assert client.get("/login?next=/workers")["Location"] == "/workers"
 
 
 def test_it_leads_back_to_where_one_wanted_to_go_but_never_to_another_site(cast: None) -> None:
     assert sign_in(Client(), next="/workers")["Location"] == "/workers"
-    for elsewhere in ("https://evil.example/", "//evil.example/", "javascript:alert(1)"):
-        assert sign_in(Client(), next=elsewhere)["Location"] == "/runs"
+    for elsewhere in ELSEWHERE:
+        assert sign_in(Client(), next=elsewhere)["Location"] == "/", elsewhere
+        assert elsewhere not in Client().get("/login", {"next": elsewhere}).content.decode()
 
 
 def test_a_wrong_password_is_said_in_words_and_not_which_part_was_wrong(cast: None) -> None:
@@ -32,7 +40,7 @@ def test_a_wrong_password_is_said_in_words_and_not_which_part_was_wrong(cast: No
 
 
 def test_a_name_that_failed_too_often_waits_even_with_the_right_password(cast: None) -> None:
-    for _ in range(login.TRIES_BY_NAME):
+    for _ in range(TRIES):
         assert sign_in(Client(), password="no").status_code == 422
     refused = sign_in(Client())
     assert refused.status_code == 429 and b"Too many attempts" in refused.content

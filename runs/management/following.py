@@ -13,8 +13,9 @@ from django.utils import timezone
 from journal.entries import Entry, Kind
 from runs.management.arguments import STYLES, iso, span
 from runs.models import Run, Status
+from runs.pages.axis import FOLD_SECONDS
 from runs.pages.run_page import Reading, holders_in, lease_of, released_by
-from runs.pages.timeline import FOLD_SECONDS, Gap, Group, Row, timeline
+from runs.pages.timeline import Gap, Group, Row, timeline
 from runs.queries import state_of
 from runs.rest.answers import waits_of
 from runs.rest.schemas import Wait

@@ -15,16 +15,26 @@ from django.utils import timezone
 
 from journal.encoding import decode
 from journal.entries import Entry, Kind
+from journal.models import Head
 from journal.read import read_entries
+from journal.verify import VerifiedMark, verify_from_mark
 from runs.limits import ordinal
 from runs.models import ENDED, Run, Status, WorkerSession
+from runs.pages.asked import Asked
+from runs.pages.facts import Pin, Used, pin_of, used_of
 from runs.pages.family import Family, children_named, family_of
+from runs.pages.plan import Plan, names_of, plan_of
+from runs.pages.ruler import Ruler, ruler
 from runs.pages.timeline import Around, Holder, Timeline, timeline
 from runs.rest.answers import is_stateless
 from runs.slots import Slot
-from runs.state import RunState
+from runs.state import MACHINES, RunState
 
 WINDOW = 200  # entries drawn at once
+MOST_PRINTED = 5_000
+MOST_REMARKS = 20
+PLAIN = Asked()
+UNVERIFIED = VerifiedMark(0, None, ok=True)
 QUIET = timedelta(seconds=1)
 
 MOST_SAID = 3
@@ -65,6 +75,19 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
+class Proof:
+    """How far the chain was followed, and the journal's end; `seq` 0 where there is no journal."""
+
+    mark: VerifiedMark = UNVERIFIED
+    seq: int = 0
+    hash: str = ""
+
+    @property
+    def to_the_end(self) -> bool:
+        return self.mark.ok and self.mark.seq >= self.seq
+
+
+@dataclass(frozen=True, slots=True)
 class RunPage:
     """`entries` is the window drawn, `earlier` the `after=` of the window before it (None at the start)."""
 
@@ -74,8 +97,14 @@ class RunPage:
     line: Timeline
     last_seq: int
     first_seq: int
+    end_seq: int
     now: datetime
     family: Family
+    asked: Asked
+    proof: Proof
+    ruler: Ruler
+    plan: Plan
+    remarks: Sequence[Entry]
 
     @property
     def earlier(self) -> int | None:
@@ -83,8 +112,44 @@ class RunPage:
 
     @property
     def later(self) -> int | None:
-        end = self.first_seq + WINDOW - 1
-        return end if end < self.last_seq else None
+        return self.end_seq if self.end_seq < self.last_seq else None
+
+    @property
+    def before_first(self) -> int:
+        """The `after` of this window."""
+        return self.first_seq - 1
+
+    @property
+    def windowed(self) -> bool:
+        return self.earlier is not None or self.later is not None
+
+    @property
+    def shown_state(self) -> int:
+        """The seq that the ruler stands at."""
+        return min(self.asked.at or self.last_seq, self.last_seq)
+
+    @property
+    def pin(self) -> Pin:
+        return pin_of(self.run, self.state)
+
+    @property
+    def used(self) -> list[Used]:
+        return used_of(self.run, self.state)
+
+    @property
+    def started_by(self) -> str:
+        return self.state.started_by
+
+    @property
+    def region(self) -> str:
+        session = self.lease.session
+        return session.region if session is not None and self.lease.live else self.run.region
+
+    @property
+    def results_below(self) -> dict[UUID, Slot]:
+        """The children that have ended, by their ids."""
+        ended = (slot for slot in self.state.slots.values() if slot.kind == "child" and slot.settled)
+        return {slot.child: slot for slot in ended if slot.child is not None}
 
     @property
     def ended(self) -> bool:
@@ -185,18 +250,39 @@ class Reading:
         self.state.committed_seq = self.state.seq
         return self
 
-    def page(self, run: Run, *, after: int | None = None, seq: int | None = None) -> RunPage:
-        """The newest window, the one after `after`, or the one that holds `seq`."""
+    def page(self, run: Run, asked: Asked = PLAIN, *, since: int | None = None, proof: Proof | None = None) -> RunPage:
+        """The newest window, the one after `asked.after`, or the one that holds `asked.seq`; or all from `since` on.
+
+        `proof`: of a moment ago, where the chain need not be followed anew.
+        """
         now = timezone.now()
         lease = lease_of(run, now)
         if is_stateless(run):
             self.state = stateless_state(run)
-        shown = window(self.entries, after=after, seq=seq)
-        line = timeline(
-            shown, self.state, now=now, held=lease.live, holders=holders_in(shown), around=self.around(shown)
+        elif proof is None:
+            proof = proof_of(run.id)
+        shown = self.entries[since - 1 :] if since is not None else window(self.entries, asked)
+        first, end = (shown[0].seq, shown[-1].seq) if shown else (1, 0)
+        return RunPage(
+            run=run, state=self.state, lease=lease, line=self.line(shown, lease, now, asked.axis),
+            last_seq=self.state.seq, first_seq=first, end_seq=end, now=now, family=self.family(run), asked=asked,
+            proof=proof or Proof(), ruler=ruler(self.entries, self.state, held=lease.live),
+            plan=plan_of(self.state, self.entries), remarks=remarks_in(self.entries),
+        )  # fmt: skip
+
+    def line(self, shown: Sequence[Entry], lease: Lease, now: datetime, axis: str) -> Timeline:
+        steps = {entry.step for entry in shown if entry.step is not None}
+        slots = [self.state.slots[step] for step in steps if step in self.state.slots]
+        return timeline(
+            shown,
+            self.state,
+            now=now,
+            held=lease.live,
+            holders=holders_in(shown),
+            around=self.around(shown),
+            names=names_of(slots, self.entries),
+            by=axis,
         )
-        first = shown[0].seq if shown else 1
-        return RunPage(run, self.state, lease, line, self.state.seq, first, now, self.family(run))
 
     def around(self, shown: Sequence[Entry]) -> Around:
         """What rows of other runs and of permits say of these entries' steps."""
@@ -233,12 +319,27 @@ def holders_in(entries: Sequence[Entry]) -> dict[str, Holder]:
     return {str(row.id): Holder(row.name, row.heartbeat_at) for row in rows}
 
 
-def window(entries: Sequence[Entry], *, after: int | None = None, seq: int | None = None) -> Sequence[Entry]:
-    last = len(entries)
+def window(entries: Sequence[Entry], asked: Asked) -> Sequence[Entry]:
+    """For print at most MOST_PRINTED."""
+    last, size = len(entries), MOST_PRINTED if asked.all else WINDOW
+    after = asked.after
     if after is None:
-        newest = max(last - WINDOW, 0)
-        after = newest if seq is None or seq > newest else (max(seq, 1) - 1) // WINDOW * WINDOW
-    return entries[after : after + WINDOW]
+        newest, seq = max(last - size, 0), asked.seq
+        after = newest if seq is None or seq > newest else (max(seq, 1) - 1) // size * size
+    return entries[after : after + size]
+
+
+def proof_of(run_id: UUID) -> Proof:
+    """Follows the chain from where it was last verified."""
+    mark = verify_from_mark(run_id)
+    head = Head.objects.only("last_seq", "last_hash").get(run_id=run_id)
+    return Proof(mark, head.last_seq, bytes(head.last_hash).hex())
+
+
+def remarks_in(entries: Sequence[Entry]) -> list[Entry]:
+    """What people wrote beside the journal, the newest first; not what the machines noted."""
+    found = [e for e in reversed(entries) if e.kind == Kind.NOTE and e.actor not in MACHINES]
+    return found[:MOST_REMARKS]
 
 
 def default_seq(page: RunPage) -> int:

@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from itertools import pairwise
 from uuid import UUID
 
 from journal.entries import Entry, Kind
+from runs.pages.axis import AnyAxis, Bar, axis_over, seq_axis
 from runs.pages.summaries import summary
 from runs.slots import Signal, Slot
 from runs.state import MODEL_ACTOR, RunState
 
-FOLD_SECONDS = 30.0  # a longer wait is folded into a narrow band
-FOLD_PERCENT = 7.0
-TICKS = (0, 25, 50, 75, 100)
-FEW_TICKS = (0, 100)  # milliseconds need more room
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """Places in percent of the lane; `look` is the pattern, as run.css draws it (pt is a moment)."""
-
-    look: str
-    x: float
-    width: float
+FOLDED, TIME, SEQ = AXES = ("folded", "time", "seq")
 
 
 @dataclass(slots=True)
@@ -40,6 +28,7 @@ class Row:
     flag: str = ""
     until: datetime | None = None
     gap: Gap | None = None
+    lost_at: datetime | None = None  # a send whose worker was lost before it was answered
     bar: Bar | None = None
 
     outcome: str = ""  # of an intent; when it changes, an inspector that shows the intent is drawn anew
@@ -121,35 +110,19 @@ class Group:
     beside: str = ""  # what the step is among those that were decided with it
 
     @property
+    def id(self) -> str:
+        """Of its place in the page."""
+        return f"step-{self.number}" if self.number else f"at-{self.title.lower() or 'top'}"
+
+    @property
     def pending(self) -> bool:
         return any(row.look == "pending" for row in self.rows)
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
-    """Time to percent. `folds` are the bands (x, width) of waits that were folded; `ticks` are (x, time of day)."""
-
-    cuts: list[tuple[float, float]]  # (seconds since the first entry, percent), ascending
-    start: datetime
-    folds: list[tuple[float, float]]
-    ticks: list[tuple[float, str]]
-
-    def place(self, at: datetime) -> float:
-        seconds = (at - self.start).total_seconds()
-        i = min(max(bisect_right([t for t, _ in self.cuts], seconds), 1), len(self.cuts) - 1)
-        (t0, x0), (t1, x1) = self.cuts[i - 1], self.cuts[i]
-        part = (seconds - t0) / (t1 - t0) if t1 > t0 else 0.0
-        return round(x0 + min(max(part, 0.0), 1.0) * (x1 - x0), 3)
-
-    def bar(self, look: str, began: datetime, ended: datetime) -> Bar:
-        x = self.place(began)
-        return Bar(look, x, round(self.place(ended) - x, 3))
-
-
-@dataclass(frozen=True, slots=True)
 class Timeline:
     groups: list[Group]
-    axis: Axis
+    axis: AnyAxis
     around: Around
 
 
@@ -161,8 +134,13 @@ def timeline(
     held: bool,
     holders: Mapping[str, Holder],
     around: Around = ALONE,
+    names: Mapping[int, str] | None = None,
+    by: str = FOLDED,
 ) -> Timeline:
-    """`held`: a live session drives the run, so an open call is under way and not in doubt. `holders` by session id."""
+    """`held`: a live session drives the run, so an open call is under way and not in doubt. `holders` by session id.
+
+    `names`: what people call a step, by number, where it is not its tool. `by`: one of AXES.
+    """
     signals = {signal.seq: signal for signal in state.signals}
     rows = [row_of(entry, state, now, held) for entry in entries]
     for row in rows:
@@ -172,21 +150,39 @@ def timeline(
         if row.slot is not None and row.opens:
             row.place = around.places.get(row.slot.step, "")
             row.child = around.children.get(row.slot.child) if row.slot.kind == "child" and row.slot.child else None
-    for row, previous in zip(rows[1:], entries, strict=False):
-        row.gap = gap_between(previous, row.entry, holders)
-    running = any(row.until for row in rows)
-    axis = axis_over([e.recorded_at for e in entries] + ([now] if running else []), now)
+    for before, row in pairwise(rows):
+        row.gap = gap_between(before.entry, row.entry, holders)
+        if row.gap is not None and is_send(before.entry) and before.until is None:
+            before.lost_at = row.gap.began
+    axis = axis_of(rows, now, by, grows=state.done is None)
     for row in rows:
-        row.bar = axis.bar(row.look, row.began, row.until or row.entry.recorded_at)
+        row.bar = bar_of(row, axis)
         if row.gap is not None:
-            row.gap.bar = axis.bar("gap", row.gap.began, row.gap.ended)
-    return Timeline(grouped(rows, state), axis, around)
+            row.gap.bar = axis.bar("gap", row.gap.began, row.gap.ended, row.entry.seq)
+    return Timeline(grouped(rows, state, names or {}), axis, around)
+
+
+def axis_of(rows: Sequence[Row], now: datetime, by: str, *, grows: bool) -> AnyAxis:
+    times = [row.entry.recorded_at for row in rows]
+    if by == SEQ:
+        return seq_axis(rows[0].entry.seq if rows else 1, times, grows=grows)
+    lost = {row.gap.began for row in rows if row.gap is not None}
+    until = {now} if any(row.until for row in rows) else set()
+    return axis_over(sorted({*times, *lost, *until}), now, folded=by != TIME, grows=grows)
+
+
+def bar_of(row: Row, axis: AnyAxis) -> Bar:
+    if row.lost_at is not None:
+        return axis.bar("lost", row.began, row.lost_at, row.entry.seq + 1)
+    if row.until is not None:
+        return axis.bar(row.look, row.began, row.until)
+    return axis.bar(row.look, row.began, row.entry.recorded_at, row.entry.seq)
 
 
 # -- steps ------------------------------------------------------------------------------------------------------------
 
 
-def grouped(rows: Sequence[Row], state: RunState) -> list[Group]:
+def grouped(rows: Sequence[Row], state: RunState, names: Mapping[int, str]) -> list[Group]:
     """Rows in their steps. A decision stands with the first step it made, a signal with the step that waited for it, a
     person's word with the step under way."""
     groups: list[Group] = []
@@ -197,7 +193,8 @@ def grouped(rows: Sequence[Row], state: RunState) -> list[Group]:
         if step is not None:
             if step not in steps:
                 slot = state.slots.get(step)
-                steps[step] = Group(step, slot.tool if slot else "", lead, beside_of(slot) if slot else "")
+                name = names.get(step) or (slot.tool if slot else "")
+                steps[step] = Group(step, name, lead, beside_of(slot) if slot else "")
                 groups.append(steps[step])
                 lead = []
             steps[step].rows.append(row)
@@ -209,7 +206,7 @@ def grouped(rows: Sequence[Row], state: RunState) -> list[Group]:
         elif groups:
             groups[-1].rows.append(row)
         else:
-            groups.append(Group(0, "Start", [row]))
+            groups.append(Group(0, "Start", [row]) if row.entry.seq == 1 else Group(None, "", [row]))
     return [*groups, Group(None, "Next", lead)] if lead else groups
 
 
@@ -331,42 +328,3 @@ def gap_between(before: Entry, after: Entry, holders: Mapping[str, Holder]) -> G
 
 def is_send(entry: Entry) -> bool:
     return entry.kind == Kind.ATTEMPT or (entry.kind == Kind.TOOL_CALL and entry.body.get("gate") is None)
-
-
-# -- time -------------------------------------------------------------------------------------------------------------
-
-
-def axis_over(times: Sequence[datetime], now: datetime) -> Axis:
-    start = times[0] if times else now
-    points = sorted({(at - start).total_seconds() for at in times} | {0.0})
-    spans = list(pairwise(points))
-    waits = [span for span in spans if span[1] - span[0] > FOLD_SECONDS]
-    fold = min(FOLD_PERCENT, 50 / len(waits)) if waits else 0.0
-    busy = sum(b - a for a, b in spans if b - a <= FOLD_SECONDS)
-    rest = 100 - fold * len(waits)
-    cuts, folds, x = [(0.0, 0.0)], [], 0.0
-    for a, b in spans:
-        width = fold if b - a > FOLD_SECONDS else rest * (b - a) / busy
-        if b - a > FOLD_SECONDS:
-            folds.append((round(x, 3), round(width, 3)))
-        x += width
-        cuts.append((b, x))
-    cuts.append((points[-1] + 1e-6, max(x, 0.0)))
-    return Axis(cuts, start, folds, ticks(cuts, folds, start))
-
-
-def ticks(
-    cuts: Sequence[tuple[float, float]], folds: Sequence[tuple[float, float]], start: datetime
-) -> list[tuple[float, str]]:
-    """Times at a few places of the lane, none inside a fold; milliseconds where seconds would repeat."""
-    found: list[tuple[float, datetime]] = []
-    for x in TICKS:
-        if x > cuts[-1][1] + 0.01 or any(left <= x <= left + width for left, width in folds):
-            continue
-        i = min(max(bisect_right([place for _, place in cuts], x), 1), len(cuts) - 1)
-        (t0, x0), (t1, x1) = cuts[i - 1], cuts[i]
-        seconds = t0 + (t1 - t0) * ((x - x0) / (x1 - x0) if x1 > x0 else 0.0)
-        found.append((float(x), start.astimezone(UTC) + timedelta(seconds=seconds)))
-    if len({f"{at:%H:%M:%S}" for _, at in found}) == len(found):
-        return [(x, f"{at:%H:%M:%S}") for x, at in found]
-    return [(x, f"{at:%H:%M:%S}.{at.microsecond // 1000:03}") for x, at in found if x in FEW_TICKS]

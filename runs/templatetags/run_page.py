@@ -1,0 +1,61 @@
+"""Links within the page of a run, and values as foldable JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django import template
+
+from journal.encoding import tagged
+from journal.entries import Entry
+from runs.pages.asked import Asked
+from runs.pages.json_lines import Line, json_lines
+from runs.slots import Slot
+from runs.values import readable
+
+LONGEST_BODY = 1_000
+
+register = template.Library()
+
+
+@register.simple_tag(takes_context=True)
+def here(context: template.Context, **changed: Any) -> str:
+    """The query of this page with something changed: `{% here seq=5 tab="entry" %}`."""
+    asked: Asked = context.get("address") or Asked()
+    return asked.query(**changed)
+
+
+@register.filter
+def question_act_template(slot: Slot) -> str:
+    """The partial of the one button that what waits for a person leads to."""
+    return f"runs/question/act/{'ask' if slot.kind == 'ask' else slot.state}.html"
+
+
+@register.filter
+def body_line(entry: Entry) -> str:
+    """A body as it is stored, cut where it is long; the whole is in the entry."""
+    text = json.dumps(tagged(entry.body), ensure_ascii=False, default=str)
+    return readable(text if len(text) <= LONGEST_BODY else f"{text[:LONGEST_BODY]}…")
+
+
+@register.filter
+def as_json(value: Any) -> list[Line]:
+    return json_lines(value)
+
+
+@register.filter
+def amount(value: float) -> str:
+    """44,322 and 0.31: whole numbers without a point, others as they are."""
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.4f}".rstrip("0")
+
+
+@register.filter
+def hash_start(value: str) -> str:
+    """The first eight digits, which people compare."""
+    return value[:8]
+
+
+@register.filter
+def hash_rest(value: str) -> str:
+    return value[8:]

@@ -120,11 +120,62 @@
     }
   });
 
-  /* What the stream says of itself. */
+  /* What the page knows of its own freshness. A stream that is gone says since when, and actions stay available. */
+  const clock = (at) => at.toISOString().slice(11, 19) + " UTC";
+  const link = { at: new Date(), lost: null, tries: 0, word: "Live", streams: false };
   const live = (on, text) => {
     const spot = by("live");
     if (spot) { spot.dataset.live = on ? "on" : "off"; spot.textContent = text; }
   };
-  document.addEventListener("htmx:sse:after:connection", () => live(true, "Live"));
-  document.addEventListener("htmx:sse:error", () => live(false, "Not live. Reconnecting"));
+  const fresh = (word) => {
+    Object.assign(link, { at: new Date(), lost: null, tries: 0, word: word ?? link.word, streams: true });
+    live(true, link.word);
+    by("stale")?.setAttribute("hidden", "");
+  };
+  const stale = () => {
+    link.lost ??= new Date();
+    const offline = !navigator.onLine;
+    live(false, offline ? `Offline. As of ${clock(link.at)}` : `Not live. As of ${clock(link.at)}. Reconnecting, try ${link.tries}`);
+    const note = by("stale");
+    if (!note || !by("live") || (!offline && link.tries < 2)) return;
+    note.querySelector("[data-stale-title]").textContent = `${offline ? "Offline" : "Not live"} since ${clock(link.lost)}`;
+    note.querySelector("[data-stale-text]").textContent = offline
+      ? `This browser has no network. What you see is as of ${clock(link.at)}.`
+      : `What you see may be out of date. Reconnecting, try ${link.tries}. Actions still work: each is checked against the journal before it is written.`;
+    note.removeAttribute("hidden");
+  };
+  document.addEventListener("hf:mode", (event) => {
+    const [word, seconds] = String(event.detail?.data ?? event.detail?.value?.data ?? "").split(" ");
+    fresh(word === "polling" ? `Polling every ${seconds} s` : "Live");
+  });
+  document.addEventListener("htmx:sse:after:message", () => { link.at = new Date(); });
+  document.addEventListener("htmx:sse:error", (event) => {
+    const status = event.detail?.status;
+    if (status === 401 || status === 403 || status === 404) { location.reload(); return; }
+    link.tries += 1;
+    stale();
+  });
+  /* The first connection of a page is an ordinary request, which nothing tries again. */
+  let later = 0;
+  const connect = () => {
+    clearTimeout(later);
+    const sse = document.body._htmx?.sse, url = document.body.getAttribute("hx-sse:connect");
+    if (sse?.delayCanceller) sse.delayCanceller();
+    else if (!sse && url) htmx.ajax("GET", url, { source: document.body, swap: "none" });
+  };
+  const again = (event) => {
+    const context = event.detail?.ctx;
+    if (context?.sourceElement !== document.body || document.body._htmx?.sse) return;
+    const status = context.response?.raw?.status ?? 0;
+    if (status === 200) return;
+    if (status === 401) { location.reload(); return; }
+    link.tries += 1;
+    stale();
+    clearTimeout(later);
+    later = setTimeout(connect, Math.min(30000, 1000 * 2 ** Math.min(link.tries, 5)));
+  };
+  document.addEventListener("htmx:finally:request", again);
+  addEventListener("offline", stale);
+  addEventListener("online", connect);
+  document.addEventListener("click", (event) => { if (event.target.closest("[data-reconnect]")) connect(); });
 })();

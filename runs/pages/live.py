@@ -1,53 +1,88 @@
 """Live pages: one stream a page, of the same partials as in its first render. The journal is read again, never pushed.
 
-An event's id is a seq. A browser that reconnects sends the last one it saw, and gets what came after it.
+An event's id is a seq. A browser that reconnects sends the last one it saw, and gets what came after it. Nothing holds
+a database connection between events. Above a number of open streams further pages get one picture and ask again.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any
+from typing import Protocol
 from uuid import UUID
 
 from asgiref.sync import sync_to_async
-from django.db import connection, connections
+from django.conf import settings
+from django.db import DatabaseError, connection, connections
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
-from django.template.loader import render_to_string
 from django.views.decorators.http import require_GET
 
-from journal.feed import listener
+from journal.feed import Subscription, listener
 from runs.access import VIEW, Person, seen_by
 from runs.models import Run
-from runs.pages.views import run_filter, stateless_among
-from runs.queries import list_runs
+from runs.pages.pulse import Watch, pulse
+from runs.pages.shell import ShellPicture
+from runs.pages.viewers import Viewer, standings
 
-LASTS = 300.0  # a stream ends by itself, so that deploys and changed permissions take effect
-LOOKS = 5.0  # a lease lapses without a message: look at the row again this often
+LASTS = 300.0  # a stream ends by itself, so that deploys take effect
+IDLE = 30.0  # seconds after which a page is looked at again though nothing told that it changed
 PINGS = 15.0
 MOST_ROWS = 100
 SETTLES = 0.2  # what comes in a burst is drawn once
+SLOWEST = 10.0
+SHARE = 0.3  # of one processor's time, at most, goes into drawing for streams: the rest is for pages
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 # Rendering is ordinary blocking code. Two threads for all streams: their connections stay few.
 renderers = ThreadPoolExecutor(2, "live")
+log = logging.getLogger("holdfast.live")
 
 
-@require_GET
-async def live_runs(request: HttpRequest) -> HttpResponseBase:
-    refusal = await refused(request)
+class Picture(Protocol):
+    """What one browser has of a page."""
+
+    def draw(self) -> str:
+        """The events to send now, or nothing."""
+
+
+async def live_answer(
+    request: HttpRequest, make: Callable[[], Picture], run_id: UUID | None = None, pause: float = SETTLES
+) -> HttpResponseBase:
+    """The stream of a page, for whoever may see it; `make` is called once and asks the database nothing.
+
+    It is drawn when the run (None: any run) was touched, at most every `pause` seconds. The badge of the inbox and the
+    conditions come with it.
+    """
+    viewer = Viewer(0, None)
+    refusal = await refused(request, run_id, viewer)
     if refusal is not None:
         return refusal
-    picture = ListPicture(request)
-    return StreamingHttpResponse(stream(picture.draw, None), content_type="text/event-stream", headers=HEADERS)
+    picture = make()
+    watching = pulse(renderers, closing)
+    full = len(watching.open) >= settings.HOLDFAST_STREAMS
+    drawing = Drawing(request, picture)
+    body = once(drawing) if full else stream(drawing.draw, run_id, viewer, pause)
+    return StreamingHttpResponse(body, content_type="text/event-stream", headers=HEADERS)
 
 
-async def refused(request: HttpRequest, run_id: UUID | None = None) -> HttpResponse | None:
-    """None for those who may look at this run (None: at any).
+class Drawing:
+    """The page's own picture, and that of the shell around it."""
+
+    def __init__(self, request: HttpRequest, picture: Picture) -> None:
+        self._picture, self._shell = picture, ShellPicture(request)
+
+    def draw(self) -> str:
+        drawn, partials = self._picture.draw(), self._shell.changed()
+        return drawn + (event(partials) if partials else "")
+
+
+async def refused(request: HttpRequest, run_id: UUID | None, viewer: Viewer) -> HttpResponse | None:
+    """None for those who may look at this run (None: at any), with `viewer` filled in.
 
     Gives the request's connection back: a stream would keep it as long as it lasts.
     """
@@ -55,6 +90,8 @@ async def refused(request: HttpRequest, run_id: UUID | None = None) -> HttpRespo
         user = await request.auser()
         if not user.is_authenticated:
             return HttpResponse(status=401)
+        viewer.user_id, viewer.session_key = user.pk, request.session.session_key
+        viewer.standing = (await sync_to_async(standings)([user.pk])).get(user.pk, "")
         if not await user.ahas_perm(VIEW):
             return HttpResponse(status=403)
         if run_id is not None and not await sync_to_async(may_see)(user, run_id):
@@ -68,19 +105,82 @@ def may_see(user: Person, run_id: UUID) -> bool:
     return seen_by(user, Run.objects.filter(id=run_id)).exists()
 
 
-async def stream(draw: Callable[[], str], run_id: UUID | None) -> AsyncIterator[str]:
-    """`draw` gives the events to send now, or nothing; it is asked when the run (None: any run) was touched."""
+class Pace:
+    """How far apart two drawings of a stream have to be, so that all streams together leave the pages their time."""
+
+    def __init__(self) -> None:
+        self._seconds = 0.0  # a drawing, on average of the last ones
+
+    def took(self, seconds: float) -> None:
+        self._seconds += 0.05 * (seconds - self._seconds)
+
+    def gap(self, streams: int) -> float:
+        return min(streams * self._seconds / SHARE, SLOWEST)
+
+
+pace = Pace()
+
+
+async def stream(
+    draw: Callable[[], str], run_id: UUID | None, viewer: Viewer, pause: float = SETTLES
+) -> AsyncIterator[str]:
+    """Events until the viewer leaves, may look no more, or some minutes are over."""
     ends = time.monotonic() + LASTS
     spoke = time.monotonic()
-    yield "retry: 1000\n\n"
+    watching = pulse(renderers, closing)
+    yield mode("live", 1000)
     async with listener().subscribe(run_id) as touched:
-        while time.monotonic() < ends:
-            drawn = await asyncio.get_running_loop().run_in_executor(renderers, closing, draw)
-            if drawn or time.monotonic() - spoke >= PINGS:
-                spoke = time.monotonic()
-                yield drawn or ": still here\n\n"
-            if await touched.get(LOOKS):
-                await asyncio.sleep(SETTLES)
+        watch = Watch(run_id, touched, viewer)
+        watching.add(watch)
+        try:
+            while time.monotonic() < ends and not viewer.gone:
+                began = time.monotonic()
+                drawn = await asyncio.get_running_loop().run_in_executor(renderers, timed, draw)
+                if drawn or time.monotonic() - spoke >= PINGS:
+                    spoke = time.monotonic()
+                    yield drawn or ": still here\n\n"
+                async for ping in quiet(touched, spoke, min(ends, time.monotonic() + IDLE)):
+                    spoke = time.monotonic()
+                    yield ping
+                wait = max(pause, pace.gap(len(watching.open))) - (time.monotonic() - began)
+                await asyncio.sleep(max(wait, SETTLES))
+        except DatabaseError as error:  # the browser comes again, and is told by the page's own answer
+            log.warning("a stream ended: %s", error)
+        finally:
+            watching.remove(watch)
+
+
+async def quiet(touched: Subscription, spoke: float, ends: float) -> AsyncIterator[str]:
+    """Until something was touched, or until then; with a sign of life now and then."""
+    while (now := time.monotonic()) < ends:
+        if await touched.get(min(ends - now, max(spoke + PINGS - now, 0.05))):
+            return
+        if time.monotonic() - spoke >= PINGS:
+            spoke = time.monotonic()
+            yield ": still here\n\n"
+
+
+async def once(drawing: Drawing) -> AsyncIterator[str]:
+    """One picture, and word to come again: there are as many streams as this process keeps."""
+    yield mode("polling", POLLS)
+    with suppress(DatabaseError):
+        yield await asyncio.get_running_loop().run_in_executor(renderers, timed, drawing.draw)
+
+
+POLLS = 10_000  # milliseconds
+
+
+def mode(word: str, retry: int) -> str:
+    """How the page is kept fresh, which it says at `#live`, and after how many milliseconds it asks again."""
+    return f"event: hf:mode\nretry: {retry}\ndata: {word} {retry // 1000}\n\n"
+
+
+def timed(draw: Callable[[], str]) -> str:
+    began = time.monotonic()
+    try:
+        return closing(draw)
+    finally:
+        pace.took(time.monotonic() - began)
 
 
 def closing[T](draw: Callable[[], T]) -> T:
@@ -100,42 +200,12 @@ def event(partials: Mapping[str, str], seq: int | None = None) -> str:
     return ("" if seq is None else f"id: {seq}\n") + "".join(f"data: {line}\n" for line in lines) + "\n"
 
 
-class ListPicture:
-    """What one browser has of the list. Rows change in place; new runs are announced and never jump in.
+@require_GET
+async def live_shell(request: HttpRequest) -> HttpResponseBase:
+    """For pages that change by nothing but what is around them."""
+    return await live_answer(request, Nothing)
 
-    The address names the rows on the page. The first picture has them all: any may have changed meanwhile.
-    """
 
-    def __init__(self, request: HttpRequest) -> None:
-        self.request = request
-        self.rows: dict[UUID, tuple[Any, ...]] = dict.fromkeys(ids_in(request.GET.get("rows", "")), ())
-        self.announced = False
-
+class Nothing:
     def draw(self) -> str:
-        runs, _ = list_runs(**run_filter(self.request)[0], user=self.request.user)
-        mine = seen_by(self.request.user, Run.objects.select_related("release", "session"))
-        shown = mine.filter(pk__in=self.rows)
-        changed = [run for run in shown if told(run) != self.rows[run.id]]
-        self.rows |= {run.id: told(run) for run in changed}
-        stateless = stateless_among(changed)
-        partials = {
-            f"#run-{run.id}": render_to_string("runs/_run_row.html", {"run": run, "stateless": stateless}, self.request)
-            for run in changed
-        }
-        if not self.announced and any(run.id not in self.rows for run in runs[:1]):
-            self.announced = True
-            partials["#newer"] = render_to_string("runs/_newer.html", {"newer": True}, self.request)
-        return event(partials) if partials else ""
-
-
-def ids_in(text: str) -> list[UUID]:
-    """The run ids in a comma-separated list; what is none is left out."""
-    found = []
-    for word in text.split(",")[:MOST_ROWS]:
-        with suppress(ValueError):
-            found.append(UUID(word))
-    return found
-
-
-def told(run: Run) -> tuple[Any, ...]:
-    return run.status, run.reason, run.since, run.epoch, run.session_id
+        return ""

@@ -9,10 +9,13 @@ from typing import Any
 
 from django.db import connection
 from django.http import HttpRequest
+from django.template.loader import render_to_string
 from django.urls import Resolver404, resolve
 
 from runs.access import ROLES, Person, agents_of
 from runs.models import Gate
+from runs.pages.sharing import shared
+from runs.pages.zones import zone_of
 
 MOST_WAITING = 100  # shown as 99+
 MOST_GATES = 10
@@ -46,6 +49,7 @@ def shell(request: HttpRequest) -> dict[str, Any]:
     return {
         "places": places,
         "role": lambda: role_of(user),
+        "zone": lambda: str(zone_of(request)),
         "inbox_count": lambda: _once(request, "inbox_count", lambda: inbox_count(user)),
         "conditions": lambda: _once(request, "conditions", conditions),
     }
@@ -101,3 +105,32 @@ def inbox_count(user: Person | None) -> int:
 def conditions() -> Sequence[Gate]:
     """The newest gates in force."""
     return list(Gate.objects.filter(lifted_at=None).order_by("-id")[:MOST_GATES])
+
+
+STREAMS_ASK_EVERY = 2.0  # seconds, once for all viewers of the same scope
+
+
+class ShellPicture:
+    """What one browser has of the badge and of the conditions."""
+
+    TARGETS = {"#badge-mast": "mast", "#badge-dock": "dock"}
+
+    def __init__(self, request: HttpRequest) -> None:
+        self._request = request
+        self._told: tuple[Any, ...] | None = None
+
+    def changed(self) -> dict[str, str]:
+        """Partials by target. The first picture has them all: the page may be older than the stream."""
+        user = self._request.user
+        count = shared.get(("inbox", agents_of(user)), STREAMS_ASK_EVERY, lambda: inbox_count(user))
+        gates = shared.get("conditions", STREAMS_ASK_EVERY, conditions)
+        tells = (count, [gate.pk for gate in gates])
+        if tells == self._told:
+            return {}
+        self._told = tells
+        given = {"inbox_count": count, "conditions": gates}
+        badges = {
+            target: render_to_string("_inbox_badge.html", given | {"spot": spot})
+            for target, spot in self.TARGETS.items()
+        }
+        return badges | {"#conditions": render_to_string("_conditions.html", given)}

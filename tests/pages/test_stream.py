@@ -17,7 +17,7 @@ from django.test import AsyncClient, Client
 
 from runs.access import ensure_demo_users
 from runs.models import Status
-from runs.pages import live
+from runs.pages import live, pulse
 from tests.pages.browser import serving, told
 from tests.pages.journals import Story
 
@@ -42,7 +42,7 @@ def events(address: str, wanted: int, user: User | None, then: Any = None, **hea
         if not answer.streaming:
             return answer, found
         async for chunk in answer:
-            if chunk.decode().startswith("retry:"):
+            if chunk.decode().startswith("event: hf:mode"):
                 continue
             found.append(chunk.decode())
             if len(found) == 1 and then is not None:
@@ -102,7 +102,7 @@ def test_a_reconnect_gets_what_came_after_the_last_event_that_it_saw(victor: Use
 
 
 def test_a_change_of_status_without_an_entry_is_told_too(victor: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "LOOKS", 0.05)
+    monkeypatch.setattr(pulse, "LOOKS", 0.05)
     story = Story()
     _, (_, second) = events(
         f"/live/runs/{story.run.id}", 2, victor, lambda: story.now_is(Status.WAITING_FOR_VERSION, "no worker serves it")
@@ -111,7 +111,7 @@ def test_a_change_of_status_without_an_entry_is_told_too(victor: User, monkeypat
 
 
 def test_a_quiet_stream_says_that_it_lives_and_ends_in_time(victor: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "LOOKS", 0.05)
+    monkeypatch.setattr(pulse, "LOOKS", 0.05)
     monkeypatch.setattr(live, "PINGS", 0.1)
     monkeypatch.setattr(live, "LASTS", 0.6)
     _, found = events(f"/live/runs/{Story().run.id}", 100, victor)
@@ -135,7 +135,7 @@ def test_open_streams_keep_no_database_connection(dsn: str, victor: User, tmp_pa
         for _ in range(8):  # twice the pool of the web process
             asked = urllib.request.Request(f"{address}/live/runs/{story.run.id}", headers=cookie)
             answer = open_streams.enter_context(urllib.request.urlopen(asked, timeout=90))
-            assert answer.readline() == b"retry: 1000\n"
+            assert answer.readline() == b"event: hf:mode\n"
         asked = urllib.request.Request(f"{address}/runs", headers=cookie)
         with urllib.request.urlopen(asked, timeout=90) as page:
             assert page.status == 200

@@ -8,7 +8,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from runs.access import CONTROL
+from runs.access import ANSWER, CONTROL
 from runs.commands import answer_ask
 from runs.errors import AnswerInvalid, AskNotFound
 from runs.models import Run
@@ -38,7 +38,7 @@ def control(request: HttpRequest, ref: str, verb: str) -> HttpResponseBase:
 
 
 @require_http_methods(GET_OR_POST)
-@signed_in(CONTROL)
+@signed_in(ANSWER)
 def answer(request: HttpRequest, ref: str, seq: int) -> HttpResponseBase:
     run = find_run(ref, request.user)
     slot = ask_at(run, seq)

@@ -13,7 +13,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods
 
-from runs.access import CONTROL, VIEW
+from runs.access import GATE, VIEW
 from runs.errors import GateNotFound, GateScopeUnknown
 from runs.gates import lift_gate, place_gate
 from runs.models import Gate, Release, WorkerSession
@@ -67,7 +67,7 @@ def gates(request: HttpRequest) -> HttpResponseBase:
 
 
 @require_http_methods(GET_OR_POST)
-@signed_in(CONTROL)
+@signed_in(GATE)
 def place(request: HttpRequest) -> HttpResponseBase:
     form = GateForm(request.POST or None, initial=request.GET.dict())
     if request.method == "POST" and form.is_valid():
@@ -84,7 +84,7 @@ def place(request: HttpRequest) -> HttpResponseBase:
 
 
 @require_http_methods(GET_OR_POST)
-@signed_in(CONTROL)
+@signed_in(GATE)
 def lift(request: HttpRequest, gate_id: int) -> HttpResponseBase:
     gate = Gate.objects.filter(id=gate_id, lifted_at=None).first()
     if gate is None:

@@ -213,7 +213,7 @@ def signal(request: HttpRequest, ref: str, given: SignalBody) -> RunDetail:
     return answers.run_detail(run)
 
 
-@router.post("/runs/{ref}/answer", auth=may(CONTROL), response=CHANGED | problems(410), tags=["waits"])
+@router.post("/runs/{ref}/answer", auth=may(ANSWER), response=CHANGED | problems(410), tags=["waits"])
 def answer(request: HttpRequest, ref: str, given: AnswerBody) -> RunDetail:
     """Answers the question of entry `seq`, once."""
     run = answer_ask(run_id=find_run(ref, request.user).id, seq=given.seq, value=given.value, actor=actor_of(request))

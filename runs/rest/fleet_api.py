@@ -13,7 +13,7 @@ from ninja import Body, Path, Query, Router
 from ninja.responses import Status as Answer
 from pydantic import Field
 
-from runs.access import CONTROL, VIEW
+from runs.access import GATE, VIEW
 from runs.errors import CursorUnknown
 from runs.gates import lift_gate, place_gate
 from runs.guards import actor_of, may
@@ -114,14 +114,14 @@ def gates(request: HttpRequest, paging: Query[GatePaging]) -> GateList:
     return GateList(items=gates_out(found[: paging.limit]), next_cursor=following(found, paging.limit))
 
 
-@router.post("/gates", auth=may(CONTROL), response={201: GateOut, **problems(400, 409, 413)})
+@router.post("/gates", auth=may(GATE), response={201: GateOut, **problems(400, 409, 413)})
 def place(request: HttpRequest, given: GateBody) -> Answer[GateOut]:
     """Stops dispatch in a scope: nothing there is sent any more once its workers have heard of it."""
     gate = place_gate(scope=given.scope, reason=given.reason, actor=actor_of(request))
     return Answer(201, gates_out([gate])[0])
 
 
-@router.delete("/gates/{gate_id}", auth=may(CONTROL), response={200: GateOut, **problems(400, 404, 409, 413)})
+@router.delete("/gates/{gate_id}", auth=may(GATE), response={200: GateOut, **problems(400, 404, 409, 413)})
 def lift(
     request: HttpRequest,
     gate_id: Annotated[int, Path(ge=1, le=LAST_ID)],

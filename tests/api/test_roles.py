@@ -37,7 +37,7 @@ VERBS: list[tuple[str, str, Any, set[str]]] = [
     ("POST", f"{RUN}/retry", WHY, {"olga", "max"}),
     ("POST", f"{RUN}/note", {"text": "seen"}, {"olga", "max"}),
     ("POST", f"{RUN}/signal", {"name": "paid"}, {"olga", "max"}),
-    ("POST", f"{RUN}/answer", {"seq": 2, "value": "yes"}, {"olga", "max"}),
+    ("POST", f"{RUN}/answer", {"seq": 2, "value": "yes"}, {"olga", "ada", "max"}),
     ("POST", f"{RUN}/intents/2/approval", {"verdict": "approve", "digest": "0" * 64}, {"ada", "max"}),
     ("POST", f"{RUN}/intents/2/reconcile", {"verdict": "probe", "evidence": "seen"}, {"olga", "ada", "max"}),
 ]

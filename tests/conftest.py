@@ -1,7 +1,7 @@
 """One embedded PostgreSQL and one broker for a whole test session, shared by its xdist workers.
 
-Migrations run once, into a template; every xdist worker's database is a clone of it, and so is the database of every
-test that commits. Nothing is ever truncated: the journal refuses that. A watcher ends the servers when the session's
+Migrations run once, into a template; every xdist worker's database is a clone of it, made as new after every test that
+commits (tests/rig/databases.py). A watcher ends the servers when the session's
 first process is gone, however it went.
 """
 
@@ -22,17 +22,20 @@ from django.conf import settings
 from django.core.management import call_command
 from django.db import connection
 from django.test import TransactionTestCase
-from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from config.celery import app
 from config.embedded import valkey
 from config.embedded.postgres import Postgres
+from tests.rig.databases import Databases
 from tests.rig.fixtures import payments as payments
 
 FOLDER = "HOLDFAST_TEST_FOLDER"
 TEMPLATE = "holdfast_template"
-FORGETFUL = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_connections": "200"}
+FORGETFUL = {
+    "fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_connections": "200",
+    "autovacuum": "off",  # no database lives so long
+}  # fmt: skip
 # Waits until the session's first process lets go of the pipe, then ends whatever servers lie in the folder.
 WATCHER = """
 cat >/dev/null
@@ -95,7 +98,8 @@ def template(postgres: dict[str, str], django_db_blocker: Any) -> str:
     """The name of a database with this version's tables and nothing else in them."""
     with _one_at_a_time() as folder, django_db_blocker.unblock():
         if not (folder / "migrated").exists():
-            _administer(postgres, sql.SQL("CREATE DATABASE {}").format(sql.Identifier(TEMPLATE)))
+            with psycopg.connect(make_conninfo("", **postgres, dbname="postgres"), autocommit=True) as admin:
+                admin.execute(f"CREATE DATABASE {TEMPLATE}".encode())
             _point_django_at(postgres, TEMPLATE)
             call_command("migrate", verbosity=0, interactive=False)
             connection.close()
@@ -104,27 +108,36 @@ def template(postgres: dict[str, str], django_db_blocker: Any) -> str:
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(postgres: dict[str, str], template: str) -> None:
+def databases(postgres: dict[str, str], template: str) -> Databases:
+    return Databases(postgres, template)
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(postgres: dict[str, str], databases: Databases) -> None:
     """pytest-django's own name: makes this xdist worker's database."""
     name = f"holdfast_{_worker()}"
-    _clone(postgres, name)
+    databases.renew(name)
     _point_django_at(postgres, name)
-    TransactionTestCase._fixture_teardown = lambda self: _clone_anew(postgres, name)  # type: ignore[method-assign]
+
+    def renew(self: TransactionTestCase) -> None:
+        connection.close()
+        databases.renew(name)
+
+    TransactionTestCase._fixture_teardown = renew  # type: ignore[method-assign]
 
 
 @pytest.fixture
 def dsn(transactional_db: None) -> str:
-    """Connection string of the database that Django uses in this test, which is cloned anew after it."""
+    """Connection string of the database that Django uses in this test, which is as new after it."""
     return str(settings.HOLDFAST_DSN)
 
 
 @pytest.fixture
-def database(postgres: dict[str, str], template: str) -> Iterator[str]:
-    """Connection string of a database that is this test's alone, apart from Django's; gone after the test."""
+def database(databases: Databases) -> str:
+    """Connection string of a database that is this test's alone, apart from Django's."""
     name = f"own_{_worker()}"
-    _clone(postgres, name)
-    yield make_conninfo("", **postgres, dbname=name)
-    _administer(postgres, _drop(name))
+    databases.renew(name)
+    return databases.dsn(name)
 
 
 @pytest.fixture(scope="session")
@@ -166,26 +179,6 @@ def _point_django_at(server: dict[str, str], name: str) -> None:
     connection.settings_dict.update(place)
     settings.DATABASES["default"].update(place)
     settings.HOLDFAST_DSN = os.environ["DATABASE_URL"] = make_conninfo("", **server, dbname=name)
-
-
-def _clone(server: dict[str, str], name: str) -> None:
-    copy = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(TEMPLATE))
-    _administer(server, _drop(name), copy)
-
-
-def _clone_anew(server: dict[str, str], name: str) -> None:
-    connection.close()
-    _clone(server, name)
-
-
-def _drop(name: str) -> sql.Composed:
-    return sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))
-
-
-def _administer(server: dict[str, str], *statements: sql.Composed) -> None:
-    with psycopg.connect(make_conninfo("", **server, dbname="postgres"), autocommit=True) as admin:
-        for statement in statements:
-            admin.execute(statement)
 
 
 def _left_to_watcher(server: subprocess.Popen[bytes]) -> None:

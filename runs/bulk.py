@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from django.core.exceptions import EmptyResultSet
 from django.db import connection, transaction
 from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
@@ -202,7 +203,10 @@ def check_count(told: Forecast, expected: int | None) -> None:
 def take_in(act: BulkAct, verb: Verb, query: str, reader: Reader) -> int:
     """Those that it is for, with those it will leave out: each says why in the end."""
     rows = runs_meant(parse(query), reader).filter(verb.acts).order_by().values("id")[: MOST + 1]
-    sql, params = rows.query.sql_with_params()
+    try:
+        sql, params = rows.query.sql_with_params()
+    except EmptyResultSet:
+        return 0
     with connection.cursor() as cursor:
         cursor.execute(TAKE_IN.format(sql), [act.pk, *params])
         return int(cursor.rowcount)

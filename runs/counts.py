@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from django.core.exceptions import EmptyResultSet
 from django.db import connection
 from django.db.models import QuerySet
 
@@ -16,10 +17,11 @@ def capped_counts(sets: Sequence[QuerySet[Any]], most: int = MOST) -> list[int]:
     parts: list[str] = []
     given: list[Any] = []
     for number, rows in enumerate(sets):
-        if rows.query.is_empty():
+        try:
+            sql, params = rows.order_by().values("pk")[: most + 1].query.sql_with_params()
+        except EmptyResultSet:  # nothing can be in it
             continue
-        sql, params = rows.order_by().values("pk")[: most + 1].query.sql_with_params()
-        parts.append(f"SELECT {number} AS number, count(*) FROM ({sql}) AS some")
+        parts.append(f"SELECT {number}, count(*) FROM ({sql}) AS found")
         given += params
     if not parts:
         return [0] * len(sets)

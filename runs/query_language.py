@@ -259,7 +259,9 @@ def labelled(value: Word, word: Word, negated: bool) -> Term:
     colon = value.find(":")
     if colon <= 0:
         said = "A label is written label:name:value"
-        raise QueryInvalid(f"{said}, as in label:{value.text[:60] or 'tier'}:gold.", word.end if colon else value.start)
+        raise QueryInvalid(
+            f"{said}, as in label:{value.text[:60] or 'tier'}:gold.", value.start, word.end - value.start
+        )
     return Term("label", value.text[colon + 1 :], word.start, word.end, value.text[:colon], negated=negated)
 
 

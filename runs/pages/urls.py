@@ -2,23 +2,33 @@
 
 from django.urls import path, re_path
 
-from runs.pages import acting, fleet_views, run_views, views
+from runs.pages import acting, bulk_pages, fleet_views, run_views, runs_list, views, views_saved
 from runs.pages.jump import jump
-from runs.pages.live import live_runs, live_shell
+from runs.pages.live import live_shell
 from runs.pages.run_live import live_run
+from runs.pages.runs_live import live_runs
 
 app_name = "runs"
 urlpatterns = [
     path("", views.home, name="home"),
     path("jump", jump, name="jump"),
-    path("runs", views.list_page, name="list"),
+    path("runs", runs_list.list_page, name="list"),
+    path("suggest/runs", runs_list.suggest, name="suggest"),
+    path("views/save", views_saved.save, name="save_view"),
+    path("views/<int:view_id>", views_saved.change, name="view"),
+    path("views/<int:view_id>/delete", views_saved.delete, name="delete_view"),
+    path("bulk", bulk_pages.bulks, name="bulks"),
+    path("bulk/all", bulk_pages.choose, name="bulk_all"),
+    path("bulk/order", bulk_pages.order, name="bulk_order"),
+    path("bulk/<int:bulk_id>", bulk_pages.bulk, name="bulk"),
+    path("bulk/<int:bulk_id>/stop", bulk_pages.stop, name="stop_bulk"),
+    path("live/bulk/<int:bulk_id>", bulk_pages.live_bulk, name="live_bulk"),
     path("runs/<str:ref>", run_views.run_page, name="run"),
     path("runs/<str:ref>/entries/<int:seq>", run_views.entry, name="entry"),
     path("runs/<str:ref>/state", run_views.state, name="state"),
     path("runs/<str:ref>/journal", run_views.journal, name="journal"),
     path("runs/<str:ref>/journal.jsonl", run_views.journal_lines, name="journal_lines"),
     path("runs/<str:ref>/entries/<int:seq>/payloads/<str:sha256>", run_views.payload, name="payload"),
-    path("runs/<str:ref>/intents/<int:seq>/approval", views.approval, name="approval"),
     path("runs/<str:ref>/asks/<int:seq>/answer", acting.answer, name="answer"),
     path("runs/<str:ref>/kill-worker", views.kill, name="kill"),
     re_path(

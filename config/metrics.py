@@ -36,6 +36,7 @@ INTENTS = """
 SELECT i ->> 'state', count(*), extract(epoch FROM clock_timestamp() - min((i ->> 'since')::timestamptz))::float8
   FROM runs_run, jsonb_array_elements(intents) AS i WHERE NOT intents = '[]' GROUP BY 1
 """
+BROKEN = "SELECT count(*) FROM journal_brokenchain"
 OF_PROXIES = ("X-Forwarded-", "Forwarded", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "True-Client-Ip", "Via",
               "Cf-Connecting-Ip")  # fmt: skip
 
@@ -92,7 +93,10 @@ class Database:
             cursor.execute(INTENTS)
             intents = {state: (count, age) for state, count, age in cursor.fetchall()}
             counted = totals.counted(cursor)
+            cursor.execute(BROKEN)
+            broken = float(cursor.fetchone()[0])
         yield from gauges(runs, intents)
+        yield GaugeMetricFamily("holdfast_chains_broken", "Journals whose hash chain was found broken.", broken)
         yield from counters(counted)
 
 

@@ -3,6 +3,7 @@
 from typing import Any, NoReturn
 
 from django.db import models
+from django.db.models.functions import Now
 
 
 class ReadOnly(models.QuerySet[Any]):
@@ -57,3 +58,15 @@ class JournalEntry(_Table):
     class Meta:
         managed = False
         db_table = "journal_entry"
+
+
+class BrokenChain(models.Model):
+    """A journal whose chain was found broken and not yet found whole again."""
+
+    run_id = models.UUIDField(primary_key=True)
+    seq = models.BigIntegerField(help_text="Of the first fault; 0 stands for the head.")
+    what = models.TextField()
+    found_at = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return f"{self.run_id} {self.seq} {self.what}"

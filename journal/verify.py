@@ -20,6 +20,12 @@ _HEAD = "SELECT last_seq, last_hash, verified_seq, verified_hash, verified_at FR
 _ROWS = """SELECT seq, kind, v, step, settles, epoch, actor, recorded_at, salt, spot, link, body
     FROM journal_entry WHERE run_id = %s AND seq > %s ORDER BY seq"""
 _RUNS = "SELECT run_id FROM journal_head UNION SELECT run_id FROM journal_entry ORDER BY 1"
+_KEEP_BROKEN = """INSERT INTO journal_brokenchain AS b (run_id, seq, what) VALUES (%s, %s, %s)
+    ON CONFLICT (run_id) DO UPDATE SET seq = excluded.seq, what = excluded.what"""
+_IS_WHOLE = "DELETE FROM journal_brokenchain WHERE run_id = %s"
+_LOOKED = """UPDATE journal_head h SET verified_at = clock_timestamp()
+    FROM (SELECT run_id FROM journal_head WHERE run_id = %s FOR NO KEY UPDATE SKIP LOCKED) mine
+    WHERE h.run_id = mine.run_id"""
 # Skips a head that is locked: the next page view moves the mark. Never backwards.
 _MARK = """UPDATE journal_head h SET verified_seq = %s, verified_hash = %s, verified_at = clock_timestamp()
     FROM (SELECT run_id FROM journal_head WHERE run_id = %s AND verified_seq <= %s FOR NO KEY UPDATE SKIP LOCKED) mine
@@ -102,11 +108,42 @@ def verify_from_mark(run_id: UUID, *, conn: Conn | None = None) -> VerifiedMark:
         chain.follow(row)
     chain.finish(head[0], head[1], later_seq)
     if chain.faults:
+        keep_broken(chain.faults[0], conn)
         return VerifiedMark(seq, at, ok=False)
     with (conn or connection).cursor() as cursor:
         cursor.execute(_MARK, (chain.seq, chain.link_at_end, run_id, chain.seq))
         moved = cursor.fetchone()
     return VerifiedMark(chain.seq, moved[0] if moved else at, ok=True)
+
+
+def verify_again(run_id: UUID, *, whole: bool = True, conn: Conn | None = None) -> list[Fault]:
+    """Verifies the chain anew, or what came since the last time, without payloads; and notes when that was.
+
+    What was broken is kept until all of it is found whole again. Raises NoSuchRun.
+    """
+    seq, prev = (0, START_OF_CHAIN) if whole else _mark(conn, run_id)[:2]
+    head, rows, later_seq = _read(conn, run_id, seq)
+    if head is None:
+        raise NoSuchRun(str(run_id))
+    chain = _Chain(run_id, seq, prev)
+    for row in rows:
+        chain.follow(row)
+    chain.finish(head[0], head[1], later_seq)
+    faults = sorted(chain.faults, key=lambda fault: fault.seq)
+    with (conn or connection).cursor() as cursor:
+        if faults:
+            keep_broken(faults[0], conn)
+            cursor.execute(_LOOKED, (run_id,))
+            return faults
+        cursor.execute(_MARK, (chain.seq, chain.link_at_end, run_id, chain.seq))
+        if whole:
+            cursor.execute(_IS_WHOLE, (run_id,))
+    return []
+
+
+def keep_broken(fault: Fault, conn: Conn | None = None) -> None:
+    with (conn or connection).cursor() as cursor:
+        cursor.execute(_KEEP_BROKEN, (fault.run_id, fault.seq, fault.what))
 
 
 def all_runs(conn: Conn | None = None) -> Iterator[UUID]:

@@ -18,6 +18,7 @@ from uuid import UUID
 import psycopg
 
 from journal.partitions import ensure_partitions
+from recovery.chains import Verifying
 from recovery.bulk import carry_out_bulk
 from runs import stateless, trees
 from runs.engine import permits
@@ -135,6 +136,7 @@ class Sweep:
     _contact_since: float = 0.0
     _looked: Any = None  # when the last round began, by the database's clock
     _partitions_at: float = float("-inf")
+    _verifying: Verifying = field(default_factory=Verifying)
     _more_bulk: bool = False  # whether the last round left work of bulk acts that it could have done
 
     def run(self) -> None:

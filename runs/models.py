@@ -69,6 +69,7 @@ class WorkerSession(models.Model):
     class Meta:
         indexes = [
             models.Index(fields=["expires_at"], name="runs_session_live", condition=models.Q(ended_at__isnull=True)),
+            models.Index(fields=["-ended_at"], name="runs_session_ended", condition=models.Q(ended_at__isnull=False)),
             models.Index(fields=["id"], name="runs_session_counted", condition=models.Q(totals__isnull=False)),
             GinIndex(fields=["serves"], name="runs_session_serves"),
         ]
@@ -193,7 +194,12 @@ class Run(models.Model):
             GinIndex(fields=["labels"], name="runs_run_labels", opclasses=["jsonb_path_ops"]),
             GinIndex(fields=["tools"], name="runs_run_tools"),
             models.Index(fields=["-cost"], name="runs_run_costly", condition=models.Q(cost__gt=0)),
-            models.Index(fields=["ended_at"], name="runs_run_ended", condition=models.Q(ended_at__isnull=False)),
+            models.Index(
+                fields=["ended_at"],
+                include=["status", "person_acted", "agent"],
+                name="runs_run_ended",
+                condition=models.Q(ended_at__isnull=False),
+            ),
             models.Index(fields=["region", "-id"], name="runs_run_by_region", condition=~models.Q(region="")),
             models.Index(fields=["-id"], name="runs_run_taken_over", condition=models.Q(epoch__gt=1)),
             models.Index(fields=["since", "id"], name="runs_run_standing", condition=models.Q(ended_at__isnull=True)),
@@ -306,7 +312,10 @@ class Evidence(models.Model):
     adopted_seq = models.BigIntegerField(null=True, help_text="The OBS that adopted it.")
 
     class Meta:
-        indexes = [models.Index(fields=["run", "step"], name="runs_evidence_step")]
+        indexes = [
+            models.Index(fields=["run", "step"], name="runs_evidence_step"),
+            models.Index(fields=["recorded_at"], name="runs_evidence_newest"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.run_id}:{self.step} {self.outcome}"

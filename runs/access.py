@@ -62,6 +62,10 @@ class PermissionMissing(RunsError):
         self.permission = permission
 
 
+class OutsideScope(RunsError):
+    """This reaches runs of agents outside of your scope."""
+
+
 class UnknownRole(RunsError):
     """There is no such role; the roles are viewer, operator, approver and admin."""
 

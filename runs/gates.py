@@ -6,12 +6,13 @@ import re
 from datetime import timedelta
 
 from django.db import IntegrityError, transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
+from runs.access import OutsideScope, Person, agents_of
 from runs.audit import record
 from runs.errors import GateExists, GateNotFound, GateScopeUnknown, ReasonMissing
-from runs.models import Gate, WorkerSession
+from runs.models import Gate, Release, WorkerSession
 from runs.texts import plain_text
 
 SCOPE = re.compile(r"all|agent:[^@,:\s]+|release:[^@,:\s]+@[^@,:\s]+|(worker|region|tool):[^\s\x00]+")
@@ -50,6 +51,39 @@ def lift_gate(*, gate_id: int | None = None, scope: str | None = None, reason: s
         record(actor, "gate.lift", agent=agent_of(gate.scope), subject=gate.scope, reason=said, gate=gate.pk)
         gate.refresh_from_db()
     return gate
+
+
+def gates_seen(user: Person | None) -> QuerySet[Gate]:
+    """The open gates that may stop runs within the user's scope, the newest first."""
+    rows = Gate.objects.filter(lifted_at=None).order_by("-id")
+    agents = agents_of(user)
+    if agents is None:
+        return rows
+    stops = Q(scope="all") | Q(scope__startswith="worker:") | Q(scope__startswith="region:")
+    stops |= Q(scope__in=[f"agent:{agent}" for agent in agents])
+    stops |= Q(scope__in=[f"tool:{name}" for name in tools_of(Release.objects.filter(agent__in=agents))])
+    for agent in agents:
+        stops |= Q(scope__startswith=f"release:{agent}@")
+    return rows.filter(stops)
+
+
+def check_reach(user: Person | None, scope: str) -> None:
+    """Raises OutsideScope where a gate would stop, or let go, runs of agents that the user does not see."""
+    agents = agents_of(user)
+    if agents is None:
+        return
+    kind, _, what = scope.partition(":")
+    if kind == "tool":
+        reached = what not in tools_of(Release.objects.exclude(agent__in=agents))
+    else:
+        reached = agent_of(scope) in agents
+    if not reached:
+        raise OutsideScope
+
+
+def tools_of(releases: QuerySet[Release]) -> set[str]:
+    contents = releases.values_list("content__tools", flat=True)
+    return {tool["name"] for tools in contents for tool in tools or ()}
 
 
 def agent_of(scope: str) -> str:

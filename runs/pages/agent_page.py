@@ -9,6 +9,8 @@ from typing import Any
 
 from django.db.models import Count, F, Max, Q
 
+from runs.access import Person, seen_by
+from runs.gates import gates_seen
 from runs.models import ENDED, Gate, Permit, Release, Run, Status, WorkerSession
 from runs.rest.fleet import AgentOut, GateOut, agent_out, gates_out
 
@@ -77,11 +79,10 @@ class AgentPage:
         return any(gate.scope == f"agent:{self.agent.name}" for gate in self.gates)
 
 
-def gates_over(agent: str) -> list[GateOut]:
+def gates_over(agent: str, user: Person) -> list[GateOut]:
     """The open gates that stop some of this agent's work, the newest first; with no name, every one."""
     known = list(Release.objects.filter(agent=agent)) if agent else []
-    gates = Gate.objects.filter(lifted_at=None).order_by("-id")
-    return gates_out([gate for gate in gates if not agent or concerns(gate.scope, agent, known)])
+    return gates_out([gate for gate in gates_seen(user) if not agent or concerns(gate.scope, agent, known)])
 
 
 def is_settling(gates: Sequence[GateOut]) -> bool:
@@ -89,10 +90,10 @@ def is_settling(gates: Sequence[GateOut]) -> bool:
     return any(gate.not_yet_at for gate in gates)
 
 
-def agent_rows() -> list[AgentRow]:
-    """Every agent that a worker has announced, by name."""
+def agent_rows(user: Person) -> list[AgentRow]:
+    """Every agent that a worker has announced and the user sees, by name."""
     releases: dict[str, list[Release]] = defaultdict(list)
-    for release in Release.objects.order_by("agent", "-created_at", "id"):
+    for release in seen_by(user, Release.objects.order_by("agent", "-created_at", "id")):
         releases[release.agent].append(release)
     counts: dict[str, list[tuple[str, int]]] = defaultdict(list)
     rows = Run.objects.filter(status__in=OPEN).values_list("agent", "status").annotate(Count("id")).order_by("status")
@@ -109,10 +110,10 @@ def agent_rows() -> list[AgentRow]:
     ]  # fmt: skip
 
 
-def agent_page(name: str) -> AgentPage:
+def agent_page(name: str, user: Person) -> AgentPage:
     """Raises AgentNotFound."""
-    agent = agent_out(name)
-    gates = gates_over(name)
+    agent = agent_out(name, user)
+    gates = gates_over(name, user)
     by_scope = {gate.scope: gate for gate in gates}
     permits = permits_of([f"tool:{tool['name']}" for tool in agent.tools])
     open_runs = Run.objects.filter(agent=name, status__in=OPEN)

@@ -13,10 +13,10 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods
 
-from runs.access import GATE, VIEW
+from runs.access import GATE, VIEW, sees
 from runs.errors import GateNotFound, GateScopeUnknown
-from runs.gates import lift_gate, place_gate
-from runs.models import Gate, Release, WorkerSession
+from runs.gates import check_reach, gates_seen, lift_gate, place_gate
+from runs.models import Release, WorkerSession
 from runs.pages.agent_page import agent_page, agent_rows, gates_over, is_settling
 from runs.pages.forms import GateForm, ReasonForm
 from runs.signed_in import signed_in
@@ -45,15 +45,17 @@ def workers(request: HttpRequest) -> HttpResponseBase:
 @require_GET
 @signed_in(VIEW)
 def agents(request: HttpRequest) -> HttpResponseBase:
-    gates = gates_over("")
-    context = {"section": "workers", "agents": agent_rows(), "gates": gates, "settling": is_settling(gates)}
+    gates = gates_over("", request.user)
+    context = {"section": "workers", "agents": agent_rows(request.user), "gates": gates, "settling": is_settling(gates)}
     return render(request, "runs/agents.html", context)
 
 
 @require_GET
 @signed_in(VIEW)
 def agent(request: HttpRequest, name: str) -> HttpResponseBase:
-    return render(request, "runs/agent.html", {"section": "workers", "page": agent_page(name), "name": name})
+    return render(
+        request, "runs/agent.html", {"section": "workers", "page": agent_page(name, request.user), "name": name}
+    )
 
 
 @require_GET
@@ -61,7 +63,7 @@ def agent(request: HttpRequest, name: str) -> HttpResponseBase:
 def gates(request: HttpRequest) -> HttpResponseBase:
     """The panel alone, while a gate takes force."""
     name = agent_named(request)
-    found = gates_over(name)
+    found = gates_over(name, request.user)
     context = {"gates": found, "settling": is_settling(found), "name": name}
     return render(request, "runs/_gates.html", context)
 
@@ -71,6 +73,7 @@ def gates(request: HttpRequest) -> HttpResponseBase:
 def place(request: HttpRequest) -> HttpResponseBase:
     form = GateForm(request.POST or None, initial=request.GET.dict())
     if request.method == "POST" and form.is_valid():
+        check_reach(request.user, form.cleaned_data["scope"])
         try:
             gate = place_gate(actor=request.user.get_username(), **form.cleaned_data)
         except GateScopeUnknown as wrong:
@@ -86,9 +89,10 @@ def place(request: HttpRequest) -> HttpResponseBase:
 @require_http_methods(GET_OR_POST)
 @signed_in(GATE)
 def lift(request: HttpRequest, gate_id: int) -> HttpResponseBase:
-    gate = Gate.objects.filter(id=gate_id, lifted_at=None).first()
+    gate = gates_seen(request.user).filter(id=gate_id).first()
     if gate is None:
         raise GateNotFound(f"({gate_id})")
+    check_reach(request.user, gate.scope)
     form = ReasonForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         lift_gate(gate_id=gate_id, actor=request.user.get_username(), **form.cleaned_data)
@@ -101,7 +105,7 @@ def lift(request: HttpRequest, gate_id: int) -> HttpResponseBase:
 def agent_named(request: HttpRequest) -> str:
     """The agent on whose page the person was."""
     name = request.GET.get("agent", "")
-    return name if "\0" not in name and Release.objects.filter(agent=name).exists() else ""
+    return name if "\0" not in name and sees(request.user, name) and Release.objects.filter(agent=name).exists() else ""
 
 
 def back(request: HttpRequest) -> HttpResponseBase:

@@ -9,6 +9,7 @@ from typing import Any
 from django.utils import timezone
 from pydantic import BaseModel, Field
 
+from runs.access import Person, sees
 from runs.costs import Cost, journaling_cost
 from runs.errors import AgentNotFound
 from runs.gates import sessions_behind
@@ -43,9 +44,10 @@ class AgentList(BaseModel):
     next_cursor: str | None
 
 
-def agent_out(name: str) -> AgentOut:
+def agent_out(name: str, user: Person | None = None) -> AgentOut:
+    """Raises AgentNotFound, also for one outside of the user's scope."""
     known = list(Release.objects.filter(agent=name).order_by("-created_at", "id")) if "\0" not in name else []
-    if not known:
+    if not known or not sees(user, name):
         raise AgentNotFound(f"({name[:60]})")
     live = list(WorkerSession.objects.filter(ended_at__isnull=True).values_list("serves", flat=True))
     content = known[0].content

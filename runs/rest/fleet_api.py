@@ -13,11 +13,11 @@ from ninja import Body, Path, Query, Router
 from ninja.responses import Status as Answer
 from pydantic import Field
 
-from runs.access import GATE, VIEW
-from runs.errors import CursorUnknown
-from runs.gates import lift_gate, place_gate
+from runs.access import GATE, VIEW, agents_of, seen_by
+from runs.errors import CursorUnknown, GateNotFound
+from runs.gates import check_reach, gates_seen, lift_gate, place_gate
 from runs.guards import actor_of, may
-from runs.models import Gate, Release, WorkerSession
+from runs.models import Release, WorkerSession
 from runs.rest import answers
 from runs.rest.fleet import AgentList, AgentOut, GateList, GateOut, agent_out, gates_out
 from runs.rest.schemas import Given, Name, ReasonBody, ReleaseList, WorkerList, problems
@@ -58,7 +58,7 @@ class ReleasePaging(Given):
 @router.get("/releases", auth=may(VIEW), response={200: ReleaseList, **problems()})
 def releases(request: HttpRequest, paging: Query[ReleasePaging]) -> ReleaseList:
     """Every release that workers have announced, with its whole content; by agent, the newest first."""
-    rows = Release.objects.order_by("agent", "-created_at", "id")
+    rows = seen_by(request.user, Release.objects.order_by("agent", "-created_at", "id"))
     if paging.cursor:
         last = Release.objects.filter(id=paging.cursor).first()
         if last is None:
@@ -80,18 +80,18 @@ class AgentPaging(Given):
 @router.get("/agents", auth=may(VIEW), response={200: AgentList, **problems()})
 def agents(request: HttpRequest, paging: Query[AgentPaging]) -> AgentList:
     """Every agent that a worker has announced, by name."""
-    names = Release.objects.order_by("agent").values_list("agent", flat=True).distinct()
+    names = seen_by(request.user, Release.objects.order_by("agent")).values_list("agent", flat=True).distinct()
     if paging.cursor:
         names = names.filter(agent__gt=paging.cursor)
     found = list(names[: paging.limit + 1])
     more = found[paging.limit - 1] if len(found) > paging.limit else None
-    return AgentList(items=[agent_out(name) for name in found[: paging.limit]], next_cursor=more)
+    return AgentList(items=[agent_out(name, request.user) for name in found[: paging.limit]], next_cursor=more)
 
 
 @router.get("/agents/{name}", auth=may(VIEW), response={200: AgentOut, **problems(404)})
 def agent(request: HttpRequest, name: str) -> AgentOut:
     """One agent: its releases, its tools, and what a journal costs its runs."""
-    return agent_out(name)
+    return agent_out(name, request.user)
 
 
 class GateBody(Given):
@@ -107,7 +107,7 @@ class GatePaging(Given):
 @router.get("/gates", auth=may(VIEW), response={200: GateList, **problems()})
 def gates(request: HttpRequest, paging: Query[GatePaging]) -> GateList:
     """What is stopped now, the newest first, and where that is in force already."""
-    rows = Gate.objects.filter(lifted_at__isnull=True).order_by("-id")
+    rows = gates_seen(request.user)
     if paging.cursor is not None:
         rows = rows.filter(id__lt=paging.cursor)
     found = list(rows[: paging.limit + 1])
@@ -117,6 +117,7 @@ def gates(request: HttpRequest, paging: Query[GatePaging]) -> GateList:
 @router.post("/gates", auth=may(GATE), response={201: GateOut, **problems(400, 409, 413)})
 def place(request: HttpRequest, given: GateBody) -> Answer[GateOut]:
     """Stops dispatch in a scope: nothing there is sent any more once its workers have heard of it."""
+    check_reach(request.user, given.scope)
     gate = place_gate(scope=given.scope, reason=given.reason, actor=actor_of(request))
     return Answer(201, gates_out([gate])[0])
 
@@ -129,4 +130,8 @@ def lift(
     reason: Annotated[str, Query(max_length=10_000, description="For clients that send no body with DELETE.")] = "",
 ) -> GateOut:
     """Lets what waits at the gate go on."""
+    if (gate := gates_seen(request.user).filter(id=gate_id).first()) is not None:
+        check_reach(request.user, gate.scope)
+    elif agents_of(request.user) is not None:
+        raise GateNotFound(f"({gate_id})")
     return gates_out([lift_gate(gate_id=gate_id, reason=given.reason if given else reason, actor=actor_of(request))])[0]

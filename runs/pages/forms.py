@@ -16,6 +16,28 @@ class ReasonForm(forms.Form):
     reason = forms.CharField(max_length=2000, error_messages=REASON, widget=forms.Textarea)
 
 
+class CancelForm(ReasonForm):
+    """It cannot be undone: the short id of the run is typed."""
+
+    confirm = forms.CharField(
+        label="Type the run's id", max_length=60,
+        error_messages={"required": "Type the run's id, as it stands in the title."},
+    )  # fmt: skip
+
+    def __init__(self, *given: Any, short: str = "", **more: Any) -> None:
+        super().__init__(*given, **more)
+        self.short = short
+        self.fields["confirm"].help_text = f"{short}: so that it is this run that ends."
+
+    def clean_confirm(self) -> str:
+        if str(self.cleaned_data["confirm"]).strip().lower() != self.short:
+            raise forms.ValidationError(f"This is not {self.short}.")
+        return self.short
+
+    def clean(self) -> dict[str, Any]:
+        return {name: given for name, given in (super().clean() or {}).items() if name != "confirm"}
+
+
 class NoteForm(forms.Form):
     text = forms.CharField(
         label="Note", max_length=10_000, widget=forms.Textarea, error_messages={"required": "Write the note."}

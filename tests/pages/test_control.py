@@ -4,6 +4,7 @@ from django.test import Client
 from journal.entries import Entry, Kind
 from journal.read import read_entries
 from runs.models import Run, Status
+from runs.short_ids import short_id
 from tests.pages.journals import Story
 
 pytestmark = pytest.mark.django_db
@@ -22,7 +23,8 @@ def test_a_control_says_what_it_writes_and_writes_it_with_reason_and_name(
         story.write(Kind.CONTROL, {"verb": before, "reason": "before"})
     story.now_is(status)
     assert f"CONTROL({verb})" in olga.get(f"{story.url}/{verb}").content.decode()
-    assert olga.post(f"{story.url}/{verb}", {"reason": "asked by support"}).status_code == 302
+    typed = {"reason": "asked by support", "confirm": short_id(story.run.id)}
+    assert olga.post(f"{story.url}/{verb}", typed).status_code == 302
     last = read_entries(None, story.run.id, kinds=[Kind.CONTROL])[-1]
     assert (last.actor, last.body["verb"], last.body["reason"]) == ("olga", verb, "asked by support")
 
@@ -91,7 +93,7 @@ def test_a_cancel_says_how_many_runs_it_reaches(olga: Client) -> None:
     two.now_is(Status.DONE, ended_at="2026-11-17T14:02:11Z")
     page = olga.get(f"{story.url}/cancel").content.decode()
     assert "It reaches 3 runs: this one and 2 open runs below it." in page and "Cancel run: 3 runs" in page
-    olga.post(f"{story.url}/cancel", {"reason": "a mistake"})
+    olga.post(f"{story.url}/cancel", {"reason": "a mistake", "confirm": short_id(story.run.id)})
     assert last_entry(one).body["cause"]["run"] == str(story.run.id)
     assert "It reaches" not in olga.get(f"{one.spawn().url}/cancel").content.decode()
 
@@ -106,7 +108,7 @@ def test_a_run_that_ended_meanwhile_is_said_to_have_ended(olga: Client) -> None:
     story = Story()
     story.done(result=1)
     story.now_is(Status.DONE, ended_at="2026-11-17T14:02:11Z")
-    answer = olga.post(f"{story.url}/cancel", {"reason": "too late"})
+    answer = olga.post(f"{story.url}/cancel", {"reason": "too late", "confirm": short_id(story.run.id)})
     assert answer.status_code == 409 and "The run has ended" in answer.content.decode()
 
 

@@ -21,4 +21,4 @@ def stale_form(request: HttpRequest, reason: str = "") -> HttpResponseBase:
     typed = [request.POST[name] for name in TYPED if request.POST.get(name)]
     layout = "_dialog.html" if in_dialog else "_page.html"
     context = {"back": page_of(request), "typed": typed, "layout": layout, "in_dialog": in_dialog}
-    return render(request, "_stale.html" if fragment else "stale.html", context, status=403)
+    return render(request, "_old_tab.html" if fragment else "stale.html", context, status=403)

@@ -243,11 +243,13 @@ class Memory:
         run = self._begin(child.id, child.release, start, "parent", child.deadline)
         run.parent, run.business_id = parent.id, child.business_id
 
-    def append_person(self, run: MemoryRun, drafts: Sequence[Draft], actor: str, reason: str = "") -> None:
+    def append_person(
+        self, run: MemoryRun, drafts: Sequence[Draft], actor: str, reason: str = "", wakes: bool = True
+    ) -> None:
         """What a person's command does: append under the head's epoch, and wake the run if nobody drives it."""
         assert not any(draft.settles in run.settled for draft in drafts if draft.settles is not None), "settled already"
         run.write(drafts, actor, self.tick())
-        if run.session is None:
+        if run.session is None and wakes:
             run.status, run.reason, run.wake = "queued", reason, 0.0
             self.messages.append((run.id, run.release_id))
 

@@ -11,24 +11,22 @@ from journal import crash
 from journal.crash import Crashed
 from journal.entries import Draft, Entry, Kind
 from runs.agents import Agent
-from runs.answer_types import answer_fault
 from runs.memory.store import ENDED, Memory, MemoryRun
 from runs.memory.worker import MemoryWorker
 from runs.slots import Slot
 from runs.state import RunState, fold
 from runs.testing.fakes import Behaviours, Each, World, faked
+from runs.testing.people import People, only_reminds, times_of
 
-PERSON = "tester"
 MOST_SLICES = 10_000
 Approve = bool | Callable[[Slot], bool | None] | None
-Which = int | str | None
 
 
 class CrashHere(Crashed):
     """The worker is abandoned at this point."""
 
 
-class Trial:
+class Trial(People):
     """One run of an agent in memory, with fake tools. Every act drives it on until it rests again.
 
     It rests when it has ended, or when only a person, a signal or its own clock can move it. Backoffs and the windows
@@ -145,10 +143,10 @@ class Trial:
         return False
 
     def _decide_one(self, run: MemoryRun, slot: Slot) -> bool:
-        if slot.state == "awaiting_approval":
+        if slot.state == "awaiting_approval" and not slot.has_expired:
             verdict = self._approve(slot) if callable(self._approve) else self._approve
             if verdict is not None:
-                self._approval(run, slot, verdict, "")
+                self._say_at_once(run, slot, verdict)
                 return True
         if slot.kind == "signal" and (payloads := self._signals.get(slot.signal)):
             self._append(run, Draft(Kind.SIGNAL, {"name": slot.signal, "payload": payloads.pop(0)}))
@@ -171,7 +169,9 @@ class Trial:
         for run in self.memory.runs.values():
             if run.status in ENDED or run.session is not None or not run.wake:
                 continue
-            own = [slot.due for slot in run.state.unsettled() if slot.kind != "call" and slot.due is not None]
+            state = run.state
+            own = [slot.due for slot in state.unsettled() if slot.kind != "call" and slot.due is not None]
+            own += [at for slot in state.unsettled() for at in times_of(slot, self.now.timestamp())]
             if all(run.wake < due for due in own):
                 self._move_to(datetime.fromtimestamp(run.wake, self.now.tzinfo))
                 return True
@@ -193,15 +193,18 @@ class Trial:
         return self.rest()
 
     def finish(self) -> Trial:
-        """Let time pass until the run has ended, or until only a person or a signal can move it."""
+        """Let time pass until the run has ended, or until only a person or a signal can move it. What waits for
+        approval expires, if its policy says when."""
         self.rest()
-        while (due := self._next_wake()) is not None:
+        while (due := self._next_wake(reminders=False)) is not None:
             self._move_to(due)
             self.rest()
         return self
 
-    def _next_wake(self) -> datetime | None:
-        wakes = [run.wake for run in self.memory.runs.values() if run.wake and run.status not in ENDED]
+    def _next_wake(self, reminders: bool = True) -> datetime | None:
+        """`reminders`: also of runs in which nothing else is ahead."""
+        open_runs = [run for run in self.memory.runs.values() if run.wake and run.status not in ENDED]
+        wakes = [run.wake for run in open_runs if reminders or not only_reminds(run.state)]
         return datetime.fromtimestamp(min(wakes), self.now.tzinfo) if wakes else None
 
     # -- crashes ----------------------------------------------------------------------------------------------------
@@ -232,7 +235,7 @@ class Trial:
         self.passed.clear()
         for _ in range(MOST_SLICES):
             if not self.memory.messages and not (self._decide() or self._wait_for_runtime()):
-                due = self._next_wake()
+                due = self._next_wake(reminders=False)
                 if due is None:
                     return False
                 self._move_to(due)
@@ -248,95 +251,6 @@ class Trial:
                 self.memory.sweep()
                 return True
         raise AssertionError(f"the run does not come to rest: {self.story[-12:]}")
-
-    # -- people -----------------------------------------------------------------------------------------------------
-
-    def approve(self, which: Which = None, note: str = "") -> Trial:
-        """Approve the call that waits for it: of this step or tool, or the only one."""
-        self._approval(*self._find(which, "awaiting_approval"), True, note)
-        return self.rest()
-
-    def deny(self, which: Which = None, note: str = "no") -> Trial:
-        self._approval(*self._find(which, "awaiting_approval"), False, note)
-        return self.rest()
-
-    def _approval(self, run: MemoryRun, slot: Slot, granted: bool, note: str) -> None:
-        assert slot.approval is not None
-        body = {"verdict": "granted" if granted else "denied", "digest": slot.approval.digest, "note": note}
-        drafts = [Draft(Kind.APPROVAL, body, step=slot.step)]
-        if not granted:
-            why = {"outcome": "denied", "error": note or f"denied by {PERSON}", "source": "operator"}
-            drafts.append(Draft(Kind.OBS, why, step=slot.step, settles=slot.step))
-        self._append(run, *drafts)
-
-    def reconcile(self, which: Which = None, *, happened: bool, result: Any = None, evidence: str = "looked") -> Trial:
-        """Say of a call in doubt whether it happened. One that did not is sent again, under its own key."""
-        run, slot = self._find(which, "in_doubt")
-        body = {"verdict": "happened" if happened else "never_happened", "evidence": evidence}
-        drafts = [Draft(Kind.RECONCILE, body, step=slot.step)]
-        if happened:
-            seen = {"outcome": "succeeded", "result": result, "source": "operator"}
-            drafts.append(Draft(Kind.OBS, seen, step=slot.step, settles=slot.step))
-        self._append(run, *drafts)
-        return self.rest()
-
-    def signal(self, name: str, payload: Any = None, id: str | None = None) -> Trial:
-        """Send a signal. The same id again is the same signal."""
-        sent = [entry.body.get("id") for entry in self.journal if entry.kind == Kind.SIGNAL]
-        if id is None or id not in sent:
-            more = {} if id is None else {"id": id}
-            self._append(self._run, Draft(Kind.SIGNAL, {"name": name, "payload": payload} | more))
-        return self.rest()
-
-    def answer(self, value: Any, which: Which = None) -> Trial:
-        """Answer the question that is open: of this step or with these words, or the only one."""
-        self._answer(*self._find(which, "ask"), value)
-        return self.rest()
-
-    def _answer(self, run: MemoryRun, slot: Slot, value: Any) -> None:
-        """Raises AssertionError for what a person could not answer."""
-        if fault := answer_fault(slot.body, value):
-            raise AssertionError(f"{value!r} is no answer to {slot.body['question']!r}: {fault}")
-        self._append(run, Draft(Kind.ANSWER, {"value": value}, step=slot.step, settles=slot.step))
-
-    def cancel(self, reason: str = "not wanted any more") -> Trial:
-        """The run, and all its children."""
-        self._refuse_if_ended(self._run)
-        self.memory.cancel_tree(self._run, reason, {}, PERSON)
-        return self.rest()
-
-    def hold(self, reason: str = "look at it first") -> Trial:
-        return self._control("hold", reason)
-
-    def resume(self, reason: str = "go on") -> Trial:
-        """Lift a hold, a brake or a divergence."""
-        return self._control("resume", reason)
-
-    def _control(self, verb: str, reason: str) -> Trial:
-        self._append(self._run, Draft(Kind.CONTROL, {"verb": verb, "reason": reason}))
-        return self.rest()
-
-    def _append(self, run: MemoryRun, *drafts: Draft) -> None:
-        self._refuse_if_ended(run)
-        self.memory.append_person(run, drafts, PERSON)
-
-    def _refuse_if_ended(self, run: MemoryRun) -> None:
-        if run.status in ENDED:
-            raise AssertionError(f"the run has ended as {run.status}")
-
-    def _find(self, which: Which, wanted: str) -> tuple[MemoryRun, Slot]:
-        """The one open step of any run that is in this state (or of this kind), by its step, tool or question."""
-        found = [
-            (run, slot)
-            for run in self.memory.runs.values()
-            for slot in run.state.unsettled()
-            if wanted in (slot.state, slot.kind) and which in (None, slot.step, slot.tool, slot.body.get("question"))
-        ]
-        if len(found) != 1:
-            named = "no step" if not found else f"more than one step ({', '.join(str(s.step) for _, s in found)})"
-            which_one = f" of {which!r}" if which is not None else ""
-            raise AssertionError(f"{named}{which_one} is {wanted.replace('_', ' ')}: {self.status}, {self.story}")
-        return found[0]
 
     # -- asserts ----------------------------------------------------------------------------------------------------
 

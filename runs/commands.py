@@ -43,6 +43,7 @@ from runs.errors import (
 )
 from runs.models import ENDED, Run, Status
 from runs.moves import LONGEST_NAME, some
+from runs.secrets import unreadable
 from runs.slots import Slot
 from runs.starting import start_run
 from runs.state import RunState, fold
@@ -95,6 +96,8 @@ class Held:
 
     def append(self, entries: Sequence[Draft], actor: str, request_id: str | None = None) -> Answer:
         """Writes them, and the audit record of each act among them."""
+        for entry in entries:
+            entry.body = unreadable(entry.body)
         written = append_person(self.run.id, entries, request_id=request_id, actor=actor)
         if written.verdict == "written":
             record_entries(self.run.id, self.run.agent, entries, written.first_seq, actor)

@@ -209,6 +209,16 @@ def struck(value: Any, words: tuple[str, ...] = (), depth: int = MAX_DEPTH) -> A
     return value
 
 
+HANDED_ON = frozenset({"payload", "value", "args", "result"})  # to the agent, or by it to a tool
+
+
+def unreadable(body: dict[str, Any]) -> dict[str, Any]:
+    """What a person says in an entry, without what matches HOLDFAST_REDACT: sealed where it may be needed."""
+    if redacted() is None:
+        return body
+    return {name: sealed_by(None, said) if name in HANDED_ON else struck(said) for name, said in body.items()}
+
+
 def struck_line(line: str) -> str:
     """A log line without the secrets that calls of this process use right now."""
     with _lock:

@@ -12,6 +12,7 @@ import pytest
 from config.logs import StruckFormatter
 from journal.tags import Sealed
 from runs import testing
+from runs.commands import hold_run, note_run, resume_run, signal_run
 from runs.models import Run
 from runs.queries import entries_of
 from runs.registry import agents, announce
@@ -114,8 +115,6 @@ def test_a_resumed_flow_compares_what_is_sealed(crew: Crew, log: io.StringIO) ->
 
 
 def resume(run_id: UUID) -> None:
-    from runs.commands import hold_run, resume_run
-
     hold_run(run_id=run_id, reason="to look", actor="olga")
     resume_run(run_id=run_id, reason="looked", actor="olga")
 
@@ -129,6 +128,15 @@ def test_a_worker_without_the_key_sends_nothing_and_says_what_it_needs(
     assert crew.drive(run_id).status == "failed"
     assert secretive.seen == [] and "SECRET_KEY_FALLBACKS" in str(entries_of(run_id)[-1].body)
     assert everywhere(crew, log, CARD) == []
+
+
+def test_what_people_say_is_struck_and_what_they_hand_on_is_sealed(crew: Crew, log: io.StringIO, settings: Any) -> None:
+    settings.HOLDFAST_REDACT = r"\b4\d{15}\b"
+    run_id = start("hands-on", {"card": "none"})
+    note_run(run_id=run_id, text=f"the card {CARD} is lost", actor="olga")
+    signal_run(run_id=run_id, name="card", payload={"card": CARD}, actor="olga")
+    assert everywhere(crew, log, CARD) == []
+    assert entries_of(run_id)[-1].body["payload"]["card"] == seal(CARD)
 
 
 def test_a_sealed_input_is_handed_on_to_a_tool_that_gets_it_in_clear(

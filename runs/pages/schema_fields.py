@@ -48,6 +48,8 @@ def field_of(part: Part) -> forms.Field:
         widget = forms.Textarea(attrs={} if part.kind == "lines" else {"spellcheck": "false"})
     elif part.kind == "date":
         widget = DateInput()
+    elif part.schema.get("writeOnly") is True:
+        widget = forms.PasswordInput()
     longest = LONGEST_NUMBER if part.kind in ("integer", "number") else LONGEST
     return forms.CharField(widget=widget, strip=False, max_length=longest, **shown)
 

@@ -48,7 +48,8 @@ class Shown:
 class SchemaForm(forms.Form):
     """`initial`: a JSON value to begin with, exactly as it is; without one the schema's defaults are shown.
 
-    `is_valid()` sets `value`, the JSON value that was meant. `as_json` asks for all of it as JSON.
+    `is_valid()` sets `value`, the JSON value that was meant. `as_json` asks for all of it as JSON. What is not
+    `required` and left empty is None.
     """
 
     def __init__(
@@ -58,11 +59,13 @@ class SchemaForm(forms.Form):
         initial: Any = None,
         prefix: str = "",
         as_json: bool = False,
+        required: bool = True,
     ) -> None:
         super().__init__(data)
         self.schema, self.value = schema, None
+        self.written: Any = None  # what was readable of it, right or wrong
         self.from_initial = initial is not None
-        part = parts_of(schema)
+        part = replace(parts_of(schema), required=required)
         begin = initial if self.from_initial else default_of(part)
         self.name = prefix or "value"
         self.top = self.show(as_given(part, "json") if as_json else part, self.name, begin)
@@ -112,6 +115,7 @@ class SchemaForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         value = self.gather(self.top)
+        value = self.written = None if value is MISSING else value
         if self.errors or any(shown.errors for shown in self.shown()):
             self.spoil()
             return self.cleaned_data

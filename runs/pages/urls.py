@@ -2,7 +2,7 @@
 
 from django.urls import path, re_path
 
-from runs.pages import acting, bulk_pages, fleet_views, run_views, runs_list, views, views_saved
+from runs.pages import acting, audit_page, bulk_pages, fleet_views, run_views, runs_list, start_page, views, views_saved
 from runs.pages.jump import jump
 from runs.pages.live import live_shell
 from runs.pages.run_live import live_run
@@ -39,8 +39,12 @@ urlpatterns = [
     path("live/runs/<uuid:run_id>", live_run, name="live_run"),
     path("workers", fleet_views.workers, name="workers"),
     path("agents", fleet_views.agents, name="agents"),
+    path("start", start_page.choose, name="start"),
+    path("agents/<path:name>/start", start_page.start, name="start_agent"),
     path("agents/<path:name>", fleet_views.agent, name="agent"),
     path("gates", fleet_views.gates, name="gates"),
     path("gates/place", fleet_views.place, name="place_gate"),
     path("gates/<int:gate_id>/lift", fleet_views.lift, name="lift_gate"),
+    path("audit", audit_page.audit, name="audit"),
+    path("audit/export", audit_page.export, name="audit_export"),
 ]

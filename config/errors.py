@@ -13,7 +13,7 @@ from http import HTTPStatus
 from typing import Any
 
 from django.conf import settings
-from django.core.exceptions import RequestDataTooBig
+from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -26,11 +26,13 @@ from recovery import errors as recovery
 from runs import access, errors, guards, registry
 from runs.pages import killing
 from runs.pages.views import refused
+from runs.refusals import record_refusal
 from runs.rest.wire import BodyRefused, strict_json
 
 logger = logging.getLogger(__name__)
 
 API = "/api/"
+FORBIDDEN = 403
 STATUS_OF: dict[type[Exception], int] = {
     OperationalError: 503,
     InterfaceError: 503,
@@ -55,6 +57,7 @@ STATUS_OF: dict[type[Exception], int] = {
     errors.BulkEnded: 409,
     errors.BulkNotFound: 404,
     errors.BulkTooLarge: 422,
+    errors.BulkUncounted: 422,
     errors.BulkVerbUnknown: 422,
     errors.BusinessIdTaken: 409,
     errors.CursorUnknown: 422,
@@ -83,6 +86,7 @@ STATUS_OF: dict[type[Exception], int] = {
     errors.StatelessRun: 409,
     errors.RunNotFound: 404,
     errors.SignalIdTaken: 409,
+    errors.ToolNotFound: 404,
     errors.UnknownAgent: 422,
     errors.UnknownRelease: 422,
     errors.VerdictUnknown: 422,
@@ -135,6 +139,17 @@ def problem_of(error: BaseException) -> HttpResponse | None:
     return problem(status, kebab(type(error).__name__), str(error), members)
 
 
+def said(error: BaseException) -> str:
+    return str(access.PermissionMissing.__doc__) if isinstance(error, PermissionDenied) else str(error)
+
+
+def permission_in(error: BaseException) -> dict[str, str]:
+    """The permission that was missing, if that was it."""
+    if isinstance(error, access.PermissionMissing):
+        return {"permission": error.permission}
+    return {"permission": str(error)} if isinstance(error, PermissionDenied) and error.args else {}
+
+
 def kebab(name: str) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower()
 
@@ -156,6 +171,8 @@ def register(api: NinjaAPI) -> None:
 def _domain(request: HttpRequest, error: Any) -> HttpResponse:
     answer = problem_of(error)
     assert answer is not None
+    if answer.status_code == FORBIDDEN:
+        record_refusal(request, str(error), **permission_in(error))
     return answer
 
 
@@ -222,6 +239,8 @@ class Refusals(MiddlewareMixin):
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         status = status_of(error)
+        if status == FORBIDDEN or isinstance(error, PermissionDenied):
+            record_refusal(request, said(error), **permission_in(error))
         return None if status is None else refused(request, error, status)
 
     def process_response(self, request: HttpRequest, answer: HttpResponseBase) -> HttpResponseBase:

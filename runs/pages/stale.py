@@ -8,6 +8,7 @@ from django.shortcuts import render
 from django.views.decorators.csrf import requires_csrf_token
 
 from runs.pages.dialogs import asks_for_dialog
+from runs.refusals import record_refusal
 from runs.signed_in import page_of
 
 TYPED = ("reason", "note", "text", "evidence", "value", "result", "payload")
@@ -16,6 +17,7 @@ TYPED = ("reason", "note", "text", "evidence", "value", "result", "payload")
 @requires_csrf_token
 def stale_form(request: HttpRequest, reason: str = "") -> HttpResponseBase:
     """`CSRF_FAILURE_VIEW`: 403. What was typed is shown, so that nobody has to think of it twice."""
+    record_refusal(request, "The form's token was missing or older than the login.")
     in_dialog = asks_for_dialog(request)
     fragment = request.headers.get("HX-Request") == "true" and not in_dialog
     typed = [request.POST[name] for name in TYPED if request.POST.get(name)]

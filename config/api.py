@@ -11,6 +11,7 @@ from ninja.openapi.schema import OpenAPISchema
 from config.errors import register
 from recovery.api import router as recovery
 from runs.rest.api import router as runs
+from runs.rest.bulk_api import router as bulk
 from runs.rest.fleet_api import router as fleet
 from runs.rest.wire import StrictParser, StrictRenderer
 
@@ -50,6 +51,7 @@ def build_api() -> NinjaAPI:
     register(api)
     api.add_router("", runs)
     api.add_router("", fleet)
+    api.add_router("", bulk)
     api.add_router("", recovery)
     api.add_router("", _elsewhere())
     return api

@@ -270,12 +270,20 @@ class BulkTooLarge(RunsError):
         self.most = most
 
 
+class BulkUncounted(RunsError):
+    """Nothing was ordered: count first (dry_run), and say in `expected` on how many it may act at most."""
+
+
 class BulkCountChanged(RunsError):
     """Nothing was ordered: more runs match now than were counted; look again."""
 
     def __init__(self, expected: int, acts: int) -> None:
         super().__init__(f"{expected:,} were counted, {acts:,} match now.")
         self.expected, self.acts = expected, acts
+
+
+class ToolNotFound(RunsError):
+    """This agent has no such tool."""
 
 
 class AgentNotFound(RunsError):

@@ -35,6 +35,7 @@ def _written_out(given: object) -> object:
     return given
 
 
+Storable = Annotated[str, AfterValidator(_storable)]
 Time = Annotated[AwareDatetime, BeforeValidator(_written_out)]
 Seconds = Annotated[float, Field(gt=0, strict=True)]
 _TIME, _SECONDS = TypeAdapter(Time), TypeAdapter(Seconds)
@@ -113,7 +114,7 @@ class RunFilters(Given):
     started_after: Time | None = Field(None, description="At this time or later.")
     started_before: Time | None = None
     q: Name | None = Field(None, description="Id, short id, request key or business id; else the name of an agent.")
-    query: Annotated[str, Field(max_length=4_000), AfterValidator(_storable)] | None = Field(
+    query: Annotated[Storable, Field(max_length=4_000)] | None = Field(
         None, description="As in the console: `status:held -agent:x epoch:>1`. It must match beside the other filters."
     )
     cursor: UUID | None = None

@@ -10,6 +10,7 @@ from runs.sdk import (
     Call,
     Finish,
     PermanentError,
+    Retry,
     RunView,
     Secret,
     ToolContext,
@@ -42,7 +43,7 @@ def charge(ctx: ToolContext, api_key: Secret[str], amount: int = 1) -> Any:
     return {"said": f"used {api_key}", api_key: [api_key]}
 
 
-@tool(effect="unkeyed")
+@tool(effect="unkeyed", retry=Retry(attempts=2, backoff=0.05))
 def breaks(ctx: ToolContext, api_key: Secret[str], how: str) -> Any:
     seen.append(api_key)
     errors = {"permanent": PermanentError, "transient": TransientError, "unknown": UnknownOutcome, "bug": KeyError}

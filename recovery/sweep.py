@@ -18,8 +18,8 @@ from uuid import UUID
 import psycopg
 
 from journal.partitions import ensure_partitions
-from recovery.chains import Verifying
 from recovery.bulk import carry_out_bulk
+from recovery.chains import Verifying
 from runs import stateless, trees
 from runs.engine import permits
 from runs.engine.claims import agents_over_limit, next_in_flight

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date
 from typing import Any
 
 from psycopg import Connection
@@ -18,6 +19,7 @@ BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0
 STEPS, FENCED, TOKENS, COST = "steps", "fenced_writes", "tokens", "cost"
 STEP_SECONDS, APPEND_SECONDS = "step_seconds", "append_seconds"
 LEASES_LOST = "leases_lost"
+EFFECTS = "effects"  # `effects:<day>:<agent>`: calls beyond reading that succeeded, by the UTC day
 # Ended sessions are added up in one row a name, or the table of sessions would have to be read whole for ever. One
 # statement: who reads meanwhile sees either the sessions or their sum.
 FOLD = f"""
@@ -62,8 +64,11 @@ class Totals:
     def _settled(self, state: RunState, step: int) -> None:
         self._add(STEPS, 1)
         slot = state.slots.get(step)
-        if slot is not None and slot.attempts and slot.obs_at is not None:
-            self._observe(STEP_SECONDS, (slot.obs_at - slot.attempts[-1].at).total_seconds())
+        if slot is None or not slot.attempts or slot.obs_at is None:
+            return
+        self._observe(STEP_SECONDS, (slot.obs_at - slot.attempts[-1].at).total_seconds())
+        if slot.outcome == "succeeded" and slot.effect in ("keyed", "probed", "unkeyed"):
+            self._add(f"{EFFECTS}:{slot.obs_at.astimezone(UTC):%Y-%m-%d}:{state.agent}", 1)
 
     def _add(self, name: str, amount: float) -> None:
         self._values[name] = self._values.get(name, 0.0) + amount
@@ -104,3 +109,14 @@ def append_seconds(cursor: Any) -> float | None:
     found = counted(cursor)
     appends = sum(found.get(f"{APPEND_SECONDS}:{place}", 0.0) for place in range(len(BOUNDS) + 1))
     return found.get(f"{APPEND_SECONDS}:sum", 0.0) / appends if appends else None
+
+
+def effects_since(totals: Mapping[str, float], day: date) -> dict[str, int]:
+    """Effects by agent from that day on, out of what `counted` gave."""
+    found: dict[str, int] = {}
+    for name, total in totals.items():
+        kind, _, rest = name.partition(":")
+        when, _, agent = rest.partition(":")
+        if kind == EFFECTS and when >= day.isoformat():
+            found[agent] = found.get(agent, 0) + int(total)
+    return found

@@ -22,7 +22,7 @@ from runs.pages.viewers import Viewer, judge
 LOOKS = 5.0  # seconds
 WATCHED = """
 SELECT r.id, (r.status, r.since, r.epoch, s.ended_at, s.expires_at > clock_timestamp(),
-              s.expires_at + %(quiet)s < clock_timestamp(), kids.count, kids.last)::text
+              s.expires_at + make_interval(secs => %(quiet)s) < clock_timestamp(), kids.count, kids.last)::text
   FROM runs_run r LEFT JOIN runs_workersession s ON s.id = r.session_id,
        LATERAL (SELECT count(c.ended_at), max(c.since) AS last FROM runs_run c WHERE c.parent_id = r.id) AS kids
  WHERE r.id = ANY (%(runs)s)
@@ -79,7 +79,7 @@ def look(watches: list[Watch]) -> list[Watch]:
     gone = set(judge([watch.viewer for watch in watches]))
     runs = {watch.run_id for watch in watches if watch.run_id is not None}
     with connection.cursor() as cursor:
-        cursor.execute(WATCHED, {"runs": list(runs), "quiet": QUIET})
+        cursor.execute(WATCHED, {"runs": list(runs), "quiet": QUIET.total_seconds()})
         now: dict[UUID | None, str] = dict(cursor.fetchall())
     moved = []
     for watch in watches:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -23,21 +23,20 @@ MOST_GATES = 10
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An entry of the navigation; on a phone it is in the dock (`docked`) or under More."""
+    """An entry of the navigation."""
 
     section: str
     path: str
     word: str
     icon: str
-    docked: bool = True
 
 
 PLACES = (
     Place("overview", "/", "Overview", "gauge"),
     Place("runs", "/runs", "Runs", "runs"),
     Place("inbox", "/inbox", "Inbox", "inbox"),
-    Place("workers", "/workers", "Workers", "server", docked=False),
-    Place("audit", "/audit", "Audit", "scroll", docked=False),
+    Place("workers", "/workers", "Workers", "server"),
+    Place("audit", "/audit", "Audit", "scroll"),
 )
 
 
@@ -48,6 +47,7 @@ def shell(request: HttpRequest) -> dict[str, Any]:
         return {}
     return {
         "places": places,
+        "docked": docked,
         "role": lambda: role_of(user),
         "zone": lambda: str(zone_of(request)),
         "inbox_count": lambda: _once(request, "inbox_count", lambda: inbox_count(user)),
@@ -67,6 +67,13 @@ def places() -> Sequence[Place]:
     return [place for place in PLACES if _is_there(place.path)]
 
 
+@cache
+def docked() -> Sequence[Place]:
+    """On a phone: what one reaches for first stands first."""
+    order = ("inbox", "runs", "overview")
+    return sorted((place for place in places() if place.section in order), key=lambda place: order.index(place.section))
+
+
 def _is_there(path: str) -> bool:
     try:
         resolve(path)
@@ -82,12 +89,13 @@ def role_of(user: Person) -> str:
     return max(whole, key=lambda role: len(ROLES[role]), default="")
 
 
-# Off the partial index of runs with intents: what is parked and waits for somebody, never the whole table.
+# Off the partial index of runs with intents, never the whole table. What waits is what the inbox lists.
 WAITING = """
 SELECT count(*) FROM (
     SELECT 1 FROM runs_run, jsonb_array_elements(intents) AS intent
-     WHERE NOT intents = '[]' AND intent ->> 'state' IN ('awaiting_approval', 'in_doubt', 'asked')
-       AND (%(agents)s::text[] IS NULL OR agent = ANY (%(agents)s))
+     WHERE NOT intents = '[]' AND ended_at IS NULL AND (%(agents)s::text[] IS NULL OR agent = ANY (%(agents)s))
+       AND (intent ->> 'state' IN ('awaiting_approval', 'asked')
+            OR intent ->> 'state' = 'in_doubt' AND status IN ('needs_reconciliation', 'held'))
      LIMIT %(most)s
 ) AS waiting
 """
@@ -119,7 +127,7 @@ class ShellPicture:
         self._request = request
         self._told: tuple[Any, ...] | None = None
 
-    def changed(self) -> dict[str, str]:
+    def changed(self) -> Mapping[str, str]:
         """Partials by target. The first picture has them all: the page may be older than the stream."""
         user = self._request.user
         count = shared.get(("inbox", agents_of(user)), STREAMS_ASK_EVERY, lambda: inbox_count(user))

@@ -5,12 +5,14 @@ from django.urls import path, re_path
 from runs.pages import acting, audit_page, bulk_pages, fleet_views, run_views, runs_list, start_page, views, views_saved
 from runs.pages.jump import jump
 from runs.pages.live import live_shell
+from runs.pages.overview import live_overview, overview
 from runs.pages.run_live import live_run
 from runs.pages.runs_live import live_runs
 
 app_name = "runs"
 urlpatterns = [
-    path("", views.home, name="home"),
+    path("", overview, name="home"),
+    path("live/overview", live_overview, name="live_overview"),
     path("jump", jump, name="jump"),
     path("runs", runs_list.list_page, name="list"),
     path("suggest/runs", runs_list.suggest, name="suggest"),

@@ -1,0 +1,30 @@
+"""Numbers as the overview and the workers page write them."""
+
+from __future__ import annotations
+
+from django import template
+
+register = template.Library()
+
+
+@register.filter
+def status_icon(look: str) -> str:
+    return f"s-{look}"
+
+
+@register.filter
+def grouped(number: int) -> str:
+    """48,210"""
+    return f"{number:,}"
+
+
+@register.filter
+def percent(share: float) -> str:
+    """100%, 99.9%"""
+    return f"{share:g}%"
+
+
+@register.filter
+def money(cost: float) -> str:
+    """As models report it, in their currency: 0.29, 0.0031, 12.4."""
+    return f"{cost:.2f}" if cost >= 0.1 else f"{cost:.2g}"

@@ -15,7 +15,7 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.utils import timezone
 
-from runs.access import APPROVE, CONTROL, RECONCILE, Person, agents_of
+from runs.access import ANSWER, APPROVE, RECONCILE, Person, agents_of
 from runs.approvals import groups_of
 from runs.consent import ADMIN
 from runs.errors import CursorUnknown
@@ -234,7 +234,7 @@ def allowed(user: Person, permission: str) -> bool:
 
 def may_answer(user: Person) -> bool:
     """Whether this one may answer questions, an agent's and an approver's."""
-    return allowed(user, CONTROL) or allowed(user, APPROVE)
+    return allowed(user, ANSWER)
 
 
 def given(query: Query, user: Person) -> dict[str, Any]:

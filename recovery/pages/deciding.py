@@ -13,11 +13,10 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from recovery.forms import ApproveForm, AskForm, EditNoteForm, OldApprovalForm, RejectForm, ReplyForm
-from recovery.inbox import may_answer
 from recovery.items import ItemPage
 from recovery.pages.listing import item_context
 from recovery.pages.refusing import no_of, on_refusal
-from runs.access import APPROVE, VIEW, PermissionMissing
+from runs.access import ANSWER, APPROVE
 from runs.approvals import answer_question, decide_approval, groups_of
 from runs.errors import EditInvalid
 from runs.pages.dialogs import dialog_or_page, done
@@ -117,10 +116,8 @@ def edit(request: HttpRequest, ref: str, seq: int) -> HttpResponseBase:
 
 
 @require_http_methods(GET_OR_POST)
-@signed_in(VIEW)
+@signed_in(ANSWER)
 def reply(request: HttpRequest, ref: str, seq: int) -> HttpResponseBase:
-    if not may_answer(request.user):
-        raise PermissionMissing(request.user.get_username(), APPROVE)
     form = ReplyForm(request.POST or None)
     page = opened(request, "reply", ref, seq, form)
     if request.method == "POST" and form.is_valid():

@@ -10,7 +10,8 @@ from tests.pages.journals import Story, awaiting_approval, in_doubt
 
 pytestmark = pytest.mark.django_db
 
-PAGES = ["/runs", "/workers", "/agents", "/agents/refund-desk", "/gates", "{run}", "{run}/entries/1"]
+PAGES = ["/inbox", "/inbox/settled", "/runs", "/workers", "/agents", "/agents/refund-desk", "/gates"]
+PAGES += ["{run}", "{run}/entries/1"]
 # role → what it may do
 MAY = {
     "victor": set(),
@@ -85,10 +86,12 @@ def test_an_approval_is_for_those_who_approve(cast: None, who: str) -> None:
     story, seq = awaiting_approval()
     allowed = "approve" in MAY[who]
     client = signed_in(who)
-    assert (f"{story.url}/intents/{seq}/approval" in client.get(story.url).content.decode()) is allowed
-    assert client.get(f"{story.url}/intents/{seq}/approval").status_code == (200 if allowed else 403)
-    refused = client.post(f"{story.url}/intents/{seq}/approval", {"verdict": "approve", "digest": "x"})
-    assert (refused.status_code == 403) is not allowed
+    address = story.url.replace("/runs/", "/inbox/") + f"/{seq}"
+    assert (address in client.get(story.url).content.decode()) is allowed
+    assert (f"{address}/approve" in client.get(address).content.decode()) is allowed
+    for verb in ("approve", "reject", "edit", "ask"):
+        assert client.get(f"{address}/{verb}").status_code == (200 if allowed else 403)
+        assert (client.post(f"{address}/{verb}", {"digest": "x"}).status_code == 403) is not allowed
 
 
 @pytest.mark.parametrize("who", MAY)
@@ -96,8 +99,11 @@ def test_a_reconciliation_is_for_those_who_reconcile(cast: None, who: str) -> No
     story, seq = in_doubt()
     allowed = "reconcile" in MAY[who]
     client = signed_in(who)
-    assert (f"{story.url}/intents/{seq}/reconcile" in client.get(story.url).content.decode()) is allowed
-    assert client.get(f"{story.url}/intents/{seq}/reconcile").status_code == (200 if allowed else 403)
+    address = story.url.replace("/runs/", "/inbox/") + f"/{seq}"
+    assert (address in client.get(story.url).content.decode()) is allowed
+    assert (f"{address}/reconcile" in client.get(address).content.decode()) is allowed
+    assert client.get(f"{address}/reconcile").status_code == (200 if allowed else 403)
+    assert client.post("/inbox/ask-the-tools", {}).status_code == (422 if allowed else 403)
 
 
 def test_someone_without_a_role_sees_nothing(cast: None) -> None:

@@ -53,9 +53,10 @@ def lift_gate(*, gate_id: int | None = None, scope: str | None = None, reason: s
     return gate
 
 
-def gates_seen(user: Person | None) -> QuerySet[Gate]:
-    """The open gates that may stop runs within the user's scope, the newest first."""
-    rows = Gate.objects.filter(lifted_at=None).order_by("-id")
+def gates_seen(user: Person | None, *, lifted: bool | None = False) -> QuerySet[Gate]:
+    """The open gates that may stop runs within the user's scope, the newest first; or the lifted ones; None: all."""
+    rows = Gate.objects.order_by("-id")
+    rows = rows if lifted is None else rows.filter(lifted_at__isnull=not lifted)
     agents = agents_of(user)
     if agents is None:
         return rows

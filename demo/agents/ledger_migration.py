@@ -5,11 +5,12 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 from demo.agents import payments_api
 from demo.agents.refund_desk import BOOKKEEPING, mail
-from runs.sdk import Ask, Call, CallFailed, RunView, Sleep, Spawn, ToolContext, flow, tool
+from runs.sdk import Ask, Call, CallFailed, Policy, RunView, Sleep, Spawn, ToolContext, flow, tool
 
 SHARDS = 4
 PAUSE = 4.0
 SKIP, REPAIR = "skip", "repair"
+CUTOVER = Policy(quorum=2, ttl=7 * 86_400, remind_every=86_400)  # it cannot be undone: two people agree to it
 
 
 class Book(TypedDict):
@@ -55,14 +56,36 @@ def enter(ctx: ToolContext, ledger: str, batch: int, correction_cents: int = 0) 
     return done
 
 
-@flow(name="ledger-migration", version="1", tools=[read_book, mail])
+class CutOver(TypedDict):
+    id: str
+    ledger: str
+    at: str
+    replayed: NotRequired[bool]
+
+
+@tool(
+    effect="keyed",
+    probe=payments_api.find_by_key,
+    approval=CUTOVER,
+    summary=lambda args: (
+        f"Close the old ledger {args['ledger']} for good: {args['entered']} batches are in the new books"
+    ),
+    timeout=20,
+)
+def cut_over(ctx: ToolContext, ledger: str, entered: int) -> CutOver:
+    """Close the old ledger: from then on only the new books count."""
+    done: CutOver = payments_api.post(ctx, "/cutover", ledger=ledger, entered=entered)
+    return done
+
+
+@flow(name="ledger-migration", version="2", tools=[read_book, cut_over, mail])
 def ledger_migration(run: RunView) -> Generator[Any, Any, dict[str, Any]]:
     """Input: `ledger` (as 2019-q3); `shards` (4) and `pause` (4 seconds between batches) where they differ."""
     ledger, pause = run.input["ledger"], run.input.get("pause", PAUSE)
     book = yield Call(read_book, ledger=ledger, thought=f"How big is {ledger}?")
     parts = list(shares(book["batches"], run.input.get("shards", SHARDS)))
     thought = f"{book['batches']} batches, {len(parts)} shards: one that has to wait stops no other"
-    plan = [*({"next": f"batches {first} to {last}"} for first, last in parts), {"later": "report to bookkeeping"}]
+    plan = [*({"next": f"batches {first} to {last}"} for first, last in parts), {"later": "close the old ledger"}]
     try:
         moved = yield [
             Spawn(ledger_shard.name, of_shard(ledger, first, last, pause), thought=thought, plan=plan)
@@ -72,15 +95,19 @@ def ledger_migration(run: RunView) -> Generator[Any, Any, dict[str, Any]]:
         done = [child.result for child in run.children if child.outcome == "succeeded"]
         return summary(book, done) | {"unfinished": str(failed)}
     report = summary(book, moved)
-    yield Call(mail, to=BOOKKEEPING, subject=f"{ledger} is moved", body=words(report), thought="All have ended: report")
-    return report
+    try:
+        yield Call(cut_over, ledger=ledger, entered=report["entered"], thought="All have ended: close the old ledger")
+    except CallFailed as refused:
+        return report | {"cut_over": False, "why": refused.reason}
+    yield Call(mail, to=BOOKKEEPING, subject=f"{ledger} is moved", body=words(report), thought="It is closed: report")
+    return report | {"cut_over": True}
 
 
 def of_shard(ledger: str, first: int, last: int, pause: float) -> dict[str, Any]:
     return {"ledger": ledger, "first": first, "last": last, "pause": pause}
 
 
-@flow(name="ledger-shard", version="1", tools=[read_batch, enter])
+@flow(name="ledger-shard", version="2", tools=[read_batch, enter])
 def ledger_shard(run: RunView) -> Generator[Any, Any, dict[str, Any]]:
     """Input: `ledger`, `first` and `last` batch, `pause` in seconds."""
     ledger, first, last = run.input["ledger"], run.input["first"], run.input["last"]

@@ -5,7 +5,7 @@ from typing import Any, NotRequired, TypedDict
 from urllib.parse import quote
 
 from demo.agents import payments_api
-from runs.sdk import Call, CallFailed, RunView, ToolContext, flow, tool
+from runs.sdk import Call, CallFailed, Policy, RunView, ToolContext, flow, tool
 
 APPROVAL_LIMIT_CENTS = 5_000
 BOOKKEEPING = "bookkeeping@example.com"
@@ -47,10 +47,16 @@ def lookup_order(ctx: ToolContext, order_id: str) -> Order:
     return order
 
 
+def above_the_limit(args: dict[str, Any]) -> Policy | bool:
+    """The desk is small: who asked for a refund may approve it too, within a day."""
+    return Policy(four_eyes=False, ttl=86_400) if args["amount_cents"] > APPROVAL_LIMIT_CENTS else False
+
+
 @tool(
     effect="keyed",
     probe=payments_api.find_by_key,
-    approval=lambda args: args["amount_cents"] > APPROVAL_LIMIT_CENTS,
+    approval=above_the_limit,
+    summary=lambda args: f"Pay {args['amount_cents'] / 100:.2f} back for order {args['order_id']}",
     timeout=20,
 )
 def refund(ctx: ToolContext, order_id: str, amount_cents: int) -> Refund:
@@ -66,7 +72,7 @@ def mail(ctx: ToolContext, to: str, subject: str, body: str) -> Letter:
     return sent
 
 
-@flow(name="refund-desk", version="1", tools=[lookup_order, refund, mail])
+@flow(name="refund-desk", version="2", tools=[lookup_order, refund, mail])
 def refund_desk(run: RunView) -> Generator[Any, Any, dict[str, Any]]:
     """Input: `order_id`, and `amount_cents` where it is less than the whole order."""
     order = yield Call(lookup_order, order_id=run.input["order_id"], thought="What was bought, by whom, for how much?")

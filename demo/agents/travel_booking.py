@@ -6,11 +6,13 @@ from urllib.parse import urlencode
 
 from demo.agents import payments_api
 from demo.agents.refund_desk import mail
-from runs.sdk import Call, CallFailed, First, RunView, Sleep, ToolContext, WaitFor, flow, tool
+from runs.sdk import Call, CallFailed, First, Policy, RunView, Sleep, ToolContext, WaitFor, flow, tool
 
 CONFIRMED = "confirmed"
 DECIDE_WITHIN = 60
-MARGIN = 120  # seconds that a hold outlives the traveller's time, for crashes on the way
+MARGIN = 180  # seconds that a hold outlives the traveller's time: for the approval, and for crashes on the way
+# A booking is paid for: somebody else agrees to it, or what is held is given back while it still can be.
+BOOKING = Policy(group="approver", four_eyes=True, ttl=90, on_expiry="deny", remind_every=30)
 KINDS = ("flight", "room")
 
 
@@ -55,7 +57,13 @@ def release(ctx: ToolContext, hold: str) -> dict[str, Any]:
     return released
 
 
-@tool(effect="keyed", probe=payments_api.find_by_key, timeout=20)
+@tool(
+    effect="keyed",
+    probe=payments_api.find_by_key,
+    approval=BOOKING,
+    summary=lambda args: f"Book and pay {args['hold']} for {args['traveller']}",
+    timeout=20,
+)
 def book(ctx: ToolContext, hold: str, traveller: str) -> Booking:
     """Book what is held. Refused when the hold has expired."""
     booked: Booking = payments_api.post(ctx, "/book", hold=hold, traveller=traveller)
@@ -65,7 +73,7 @@ def book(ctx: ToolContext, hold: str, traveller: str) -> Booking:
 Steps = Generator[Any, Any, Any]
 
 
-@flow(name="travel-booking", version="1", tools=[find_offers, hold, release, book, mail])
+@flow(name="travel-booking", version="2", tools=[find_offers, hold, release, book, mail])
 def travel_booking(run: RunView) -> Generator[Any, Any, dict[str, Any]]:
     """Input: `traveller` (a mail address), `to`, `day`; `decide_within` seconds, 60 without."""
     trip, within = run.input, run.input.get("decide_within", DECIDE_WITHIN)
@@ -95,10 +103,23 @@ def travel_booking(run: RunView) -> Generator[Any, Any, dict[str, Any]]:
     if answer.which == 1:
         yield from give_back(held, f"No word in {within} seconds: give both back before anybody pays for them")
         return {"booked": False, "why": "the traveller did not answer in time"}
-    booked = yield [
-        Call(book, hold=kept["id"], traveller=trip["traveller"], thought="Confirmed: book both", plan=plan("book"))
-        for kept in held
-    ]
+    try:
+        booked = yield [
+            Call(
+                book,
+                id=f"book {kept['id']}",
+                hold=kept["id"],
+                traveller=trip["traveller"],
+                thought="Confirmed: book both",
+                plan=plan("book"),
+            )
+            for kept in held
+        ]
+    except CallFailed as refused:
+        booked = [run.call(f"book {kept['id']}") for kept in held]
+        left = [kept for kept, call in zip(held, booked, strict=True) if call is None or call.outcome != "succeeded"]
+        yield from give_back(left, "It may not be booked: give back what is still held")
+        return {"booked": False, "why": refused.reason}
     letter = "\n".join(f"{kept['offer']}: {booking['id']}" for kept, booking in zip(held, booked, strict=True))
     yield Call(mail, to=trip["traveller"], subject=f"{where}: your itinerary", body=letter, plan=plan("itinerary"))
     return {"booked": True, "bookings": [booking["id"] for booking in booked], "price_cents": price}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from demo.payments.books import batch_of
+from demo.payments.books import BATCHES, batch_of, book_named
 from demo.payments.offers import is_taken, offer_named
 from demo.payments.orders import order_named
 
@@ -94,6 +94,14 @@ def _entered(args: Mapping[str, Any], _past: Past) -> None:
         raise Refused(f"The batch does not add up: {batch['sum_cents']} is not {batch['total_cents']}.")
 
 
+def _cut_over(args: Mapping[str, Any], _past: Past) -> None:
+    entered = args.get("entered")
+    if book_named(str(args.get("ledger"))) is None:
+        raise Refused("There is no such ledger.")
+    if type(entered) is not int or not 0 <= entered <= BATCHES:
+        raise Refused(f"`entered` must be a whole number of batches, up to {BATCHES}.")
+
+
 ACTIONS = {
     action.name: action
     for action in (
@@ -105,5 +113,6 @@ ACTIONS = {
         Action("book", True, _booking, ("hold", "traveller")),
         Action("release", True, _release, ("hold",)),
         Action("enter", True, _entered, ("ledger", "batch")),
+        Action("cutover", True, _cut_over, ("ledger",)),
     )
 }

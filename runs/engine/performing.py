@@ -155,7 +155,9 @@ def finding_of(flight: Flight, how: Ended) -> list[Draft]:
     match how:
         case Returned(Found(result)):
             body = {"outcome": "succeeded", "result": result, "source": "probe"}
-            return [without_secrets(flight, drafts.observation(slot.step, body))]
+            said = {"verdict": "happened", "evidence": "asked by key, the tool found it"}
+            settled = Draft(Kind.RECONCILE, said, step=slot.step, actor=drafts.SYSTEM)  # for the list of what settled
+            return [settled, without_secrets(flight, drafts.observation(slot.step, body))]
         case Returned(Absent()):
             return []
         case Returned(Undecided(why)):

@@ -9,7 +9,6 @@ from django import forms
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods
 
 from runs.access import ANSWER, CONTROL
@@ -21,6 +20,7 @@ from runs.pages.controls import CONTROLS, Control, refusal
 from runs.pages.dialogs import dialog_or_page, done
 from runs.pages.family import open_below
 from runs.pages.meanwhile import MovedOn, act_once, finishing, head_of
+from runs.pages.way_back import way_back
 from runs.queries import find_run, state_of
 from runs.run_view import RunView
 from runs.short_ids import short_id
@@ -80,10 +80,7 @@ def act_context(request: HttpRequest, run: Run, state: RunState) -> dict[str, An
 
 
 def back_to(request: HttpRequest, run: Run) -> str:
-    """The page of this console that the act was opened on, if it says so; else the run's."""
-    url = request.POST.get("back") or request.GET.get("back") or ""
-    local = url.startswith("/") and url_has_allowed_host_and_scheme(url, allowed_hosts=None)
-    return url if local else reverse("runs:run", args=[short_id(run.id)])
+    return way_back(request, reverse("runs:run", args=[short_id(run.id)]))
 
 
 def status_of(request: HttpRequest, moved: object) -> int:

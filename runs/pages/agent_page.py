@@ -53,6 +53,24 @@ class ToolCard:
 
 
 @dataclass(frozen=True, slots=True)
+class Parameter:
+    """A named part of what a tool or an agent takes."""
+
+    name: str
+    schema: Mapping[str, Any]
+    required: bool
+
+    @property
+    def secret(self) -> bool:
+        return self.schema.get("writeOnly") is True
+
+
+def parameters_of(schema: Mapping[str, Any] | None) -> list[Parameter]:
+    needed, named = (schema or {}).get("required") or (), (schema or {}).get("properties") or {}
+    return [Parameter(name, one if isinstance(one, Mapping) else {}, name in needed) for name, one in named.items()]
+
+
+@dataclass(frozen=True, slots=True)
 class ReleaseRow:
     id: str
     version: str
@@ -73,6 +91,10 @@ class AgentPage:
     @property
     def settling(self) -> bool:
         return is_settling(self.gates)
+
+    @property
+    def takes(self) -> list[Parameter]:
+        return parameters_of(self.agent.input)
 
     @property
     def gated(self) -> bool:

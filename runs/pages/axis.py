@@ -12,8 +12,8 @@ from math import ceil, log
 FOLD_SECONDS = 30.0  # a longer wait is folded into a narrow band
 FOLD_PERCENT = 7.0
 MOST_FOLDED = 50.0  # percent of the line, all folds together
-TICKS = (0, 25, 50, 75, 100)
-FEW_TICKS = (0, 100)  # milliseconds need more room
+TICKS = (0, 20, 40, 60, 80, 100)
+NEAR, APART, FAR_APART = 10.0, 18.0, 40.0  # percent; milliseconds need more room
 GROWS = 1.3  # a run that goes on is drawn with room to the right, so that an entry more moves no bar before it
 
 
@@ -111,13 +111,24 @@ def time_ticks(
 ) -> list[tuple[float, str]]:
     """Times at a few places of the lane, none inside a fold; milliseconds where seconds would repeat."""
     found: list[tuple[float, datetime]] = []
-    for x in TICKS:
-        if x > cuts[-1][1] + 0.01 or any(left <= x <= left + width for left, width in folds):
+    for x in (out_of(x, folds) for x in TICKS):
+        if x is None or x > cuts[-1][1] + 0.01 or (found and x - found[-1][0] < APART):
             continue
         i = min(max(bisect_right([place for _, place in cuts], x), 1), len(cuts) - 1)
         (t0, x0), (t1, x1) = cuts[i - 1], cuts[i]
         seconds = t0 + (t1 - t0) * ((x - x0) / (x1 - x0) if x1 > x0 else 0.0)
-        found.append((float(x), start.astimezone(UTC) + timedelta(seconds=seconds)))
+        found.append((round(x, 3), start.astimezone(UTC) + timedelta(seconds=seconds)))
     if len({f"{at:%H:%M:%S}" for _, at in found}) == len(found):
         return [(x, f"{at:%H:%M:%S}") for x, at in found]
-    return [(x, f"{at:%H:%M:%S}.{at.microsecond // 1000:03}") for x, at in found if x in FEW_TICKS]
+    few = [(x, at) for n, (x, at) in enumerate(found) if n == 0 or x - found[0][0] >= FAR_APART]
+    return [(x, f"{at:%H:%M:%S}.{at.microsecond // 1000:03}") for x, at in few[:2]]
+
+
+def out_of(x: float, folds: Sequence[tuple[float, float]]) -> float | None:
+    """The place itself, or the near edge of the fold that it lies in; None where that is far or another fold's."""
+    inside = next(((left, left + width) for left, width in folds if left <= x < left + width), None)
+    if inside is None:
+        return float(x)
+    nearest = min(inside, key=lambda edge: abs(edge - x))
+    other = any(left < nearest < left + width for left, width in folds)
+    return None if other or abs(nearest - x) > NEAR else nearest

@@ -163,4 +163,3 @@ def regions_known() -> list[str]:
     with connection.cursor() as cursor:
         cursor.execute(REGIONS, [MOST_REGIONS])
         return [row[0] for row in cursor.fetchall()]
-

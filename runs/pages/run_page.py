@@ -146,6 +146,11 @@ class RunPage:
         return session.region if session is not None and self.lease.live else self.run.region
 
     @property
+    def sender_lost(self) -> frozenset[int]:
+        """Of the questions, the seqs of those whose last send was by a worker that lost the run."""
+        return frozenset(s.seq for s in self.open_questions if s.attempts and s.attempts[-1].epoch < self.run.epoch)
+
+    @property
     def results_below(self) -> dict[UUID, Slot]:
         """The children that have ended, by their ids."""
         ended = (slot for slot in self.state.slots.values() if slot.kind == "child" and slot.settled)

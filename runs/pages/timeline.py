@@ -150,11 +150,16 @@ def timeline(
         if row.slot is not None and row.opens:
             row.place = around.places.get(row.slot.step, "")
             row.child = around.children.get(row.slot.child) if row.slot.kind == "child" and row.slot.child else None
+    owned_from = None
     for before, row in pairwise(rows):
         row.gap = gap_between(before.entry, row.entry, holders)
-        if row.gap is not None and is_send(before.entry) and before.until is None:
-            before.lost_at = row.gap.began
-    axis = axis_of(rows, now, by, grows=state.done is None)
+        if row.gap is not None:
+            owned_from = row.gap.ended
+            if is_send(before.entry) and before.until is None:
+                before.lost_at = row.gap.began
+        if owned_from is not None and row.look in OF_WORKERS:
+            row.began = max(row.began, owned_from)  # before that nobody worked on it
+    axis = axis_of(rows, now, by, grows=held)
     for row in rows:
         row.bar = bar_of(row, axis)
         if row.gap is not None:
@@ -298,6 +303,8 @@ def reconcile_look(entry: Entry, slot: Slot | None, state: RunState) -> tuple[st
 
 
 WAITS = {"sleep": "timer", "signal": "timer", "ask": "ask", "child": "child"}  # a kind of wait, and how it is drawn
+
+OF_WORKERS = ("call", "error", "recon")
 
 Look = Callable[[Entry, Slot | None, RunState], tuple[str, datetime]]
 LOOKS: dict[str, Look] = {

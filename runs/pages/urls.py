@@ -2,7 +2,19 @@
 
 from django.urls import path, re_path
 
-from runs.pages import acting, audit_page, bulk_pages, fleet_views, run_views, runs_list, start_page, views, views_saved
+from runs.pages import (
+    acting,
+    audit_page,
+    bulk_pages,
+    fleet_views,
+    gate_pages,
+    run_views,
+    runs_list,
+    start_page,
+    tool_page,
+    views,
+    views_saved,
+)
 from runs.pages.jump import jump
 from runs.pages.live import live_shell
 from runs.pages.overview import live_overview, overview
@@ -43,10 +55,11 @@ urlpatterns = [
     path("agents", fleet_views.agents, name="agents"),
     path("start", start_page.choose, name="start"),
     path("agents/<path:name>/start", start_page.start, name="start_agent"),
+    path("agents/<path:name>/tools/<path:tool>", tool_page.tool, name="tool"),
     path("agents/<path:name>", fleet_views.agent, name="agent"),
-    path("gates", fleet_views.gates, name="gates"),
-    path("gates/place", fleet_views.place, name="place_gate"),
-    path("gates/<int:gate_id>/lift", fleet_views.lift, name="lift_gate"),
+    path("gates", gate_pages.gates, name="gates"),
+    path("gates/place", gate_pages.place, name="place_gate"),
+    path("gates/<int:gate_id>/lift", gate_pages.lift, name="lift_gate"),
     path("audit", audit_page.audit, name="audit"),
     path("audit/export", audit_page.export, name="audit_export"),
 ]

@@ -30,6 +30,7 @@ class AgentOut(BaseModel):
     version: str
     driver: str | None
     durability: str
+    input: dict[str, Any] | None = Field(description="JSON schema of what a run is started with; null: anything.")
     tools: list[dict[str, Any]] = Field(description="Name, schema, effect class and policy of each.")
     budget: dict[str, Any] | None
     deadline: float | None
@@ -57,6 +58,7 @@ def agent_out(name: str, user: Person | None = None) -> AgentOut:
         version=known[0].version,
         driver=content.get("driver"),
         durability=content.get("durability", "journal"),
+        input=content.get("input"),
         tools=tools if isinstance(tools, list) else [],
         budget=content.get("budget"),
         deadline=content.get("deadline"),

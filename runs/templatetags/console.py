@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -106,6 +107,12 @@ def schema_word(schema: Any) -> str:
     if "enum" in schema:
         return f"one of {values.line(schema['enum'])}"
     return values.line(schema.get("title") if schema.get("type") == "object" else schema.get("type", "anything"))
+
+
+@register.filter
+def pretty(value: Any) -> str:
+    """A JSON value, indented."""
+    return json.dumps(value, indent=2, default=str)
 
 
 @register.filter

@@ -35,12 +35,17 @@ SHARD = {
     "read_batch": lambda ledger, batch: batch_of(ledger, batch),
     "enter": lambda ledger, batch, correction_cents: {"id": f"enter-{batch}", "batch": batch, "at": "2027-01-01"},
 }
-BOOKS = {"read_book": book_named, "mail": TRAVEL["mail"], **SHARD}
+BOOKS = {
+    "read_book": book_named,
+    "cut_over": {"id": "cutover-1", "ledger": LEDGER, "at": "2027-01-01"},
+    "mail": TRAVEL["mail"],
+    **SHARD,
+}
 
 
 @pytest.mark.parametrize("signals", [{CONFIRMED: None}, {}], ids=["confirmed", "no word"])
 def test_a_journey_survives_every_crash(signals: dict[str, Any]) -> None:
-    report = testing.crash_everywhere(travel_booking, TRIP, tools=TRAVEL, signals=signals)
+    report = testing.crash_everywhere(travel_booking, TRIP, tools=TRAVEL, signals=signals, approve=True)
     assert len(report.points) > 30
 
 
@@ -53,8 +58,19 @@ def test_a_shard_survives_every_crash(verdict: str) -> None:
 
 def test_a_migration_moves_sixty_batches_in_a_few_minutes() -> None:
     run = testing.run(
-        ledger_migration, {"ledger": LEDGER}, tools=BOOKS, agents=[ledger_shard], answers=lambda question: "repair"
+        ledger_migration,
+        {"ledger": LEDGER},
+        tools=BOOKS,
+        agents=[ledger_shard],
+        answers=lambda question: "repair",
+        approve=True,
     )
     began = run.now
-    assert run.finish().result == {"ledger": LEDGER, "entered": BATCHES, "repaired": [DAMAGED], "skipped": []}
+    assert run.finish().result == {
+        "ledger": LEDGER,
+        "entered": BATCHES,
+        "repaired": [DAMAGED],
+        "skipped": [],
+        "cut_over": True,
+    }
     assert 40 < (run.now - began).total_seconds() < 180

@@ -43,6 +43,15 @@ def answer(value: str) -> None:
     answer_ask(run_id=run.id, seq=slot.seq, value=value, actor="ada")
 
 
+def cut_over(run_id: UUID) -> None:
+    """Two people agree to it; one alone does not move the run."""
+    later = datetime.now(UTC) + people.APPROVED_AFTER + timedelta(seconds=1)
+    assert people.approve(run_id, later)
+    waiting = Run.objects.get(id=run_id)
+    assert waiting.status == "awaiting_approval" and waiting.intents[0]["granted"] == ["ada"]
+    assert people.approve(run_id, later)
+
+
 def result(run_id: UUID) -> dict[str, Any]:
     done = state(run_id).done
     assert done is not None
@@ -63,12 +72,14 @@ def test_all_batches_are_entered_once_and_the_damaged_one_is_asked_about(
     assert desk.drive_tree(run_id, seconds=60).status == "waiting"
     assert DAMAGED not in entered(ledger) and len(entered(ledger)) > BATCHES * 3 // 4 - 1
     answer(verdict)
+    assert desk.drive_tree(run_id, seconds=60).status == "awaiting_approval"
+    cut_over(run_id)
     assert desk.drive_tree(run_id, seconds=60).status == "done"
     assert entered(ledger) == [n for n in range(1, BATCHES + 1) if n not in left_out]
     repaired = [] if left_out else [DAMAGED]
     expected = {"ledger": LEDGER, "entered": BATCHES - len(left_out), "repaired": repaired, "skipped": left_out}
-    assert result(run_id) == expected
-    assert [effect["action"] for effect in ledger.effects()][-1] == "mail"
+    assert result(run_id) == expected | {"cut_over": True}
+    assert [effect["action"] for effect in ledger.effects()][-2:] == ["cutover", "mail"]
 
 
 def test_a_cancelled_migration_takes_its_shards_with_it(desk: Crew, ledger: Ledger) -> None:
@@ -85,6 +96,9 @@ def test_bookkeeping_answers_late(desk: Crew, ledger: Ledger) -> None:
     now = datetime.now(UTC)
     assert people.let_people_act(now) == 0
     assert people.let_people_act(now + people.ANSWERED_AFTER + timedelta(seconds=1)) == 1
+    assert desk.drive_tree(run_id, seconds=60).status == "awaiting_approval"
+    later = now + people.ANSWERED_AFTER + timedelta(minutes=2)
+    assert [people.let_people_act(later) for _ in range(3)] == [1, 1, 0]
     assert desk.drive_tree(run_id, seconds=60).status == "done"
 
 
@@ -104,5 +118,7 @@ def test_workers_killed_on_the_way_enter_every_batch_once(fleet: Fleet, ledger: 
     fleet.worker()
     fleet.until(lambda: Run.objects.filter(reason__contains="does not add up").exists(), "it asks", within=90)
     answer("repair")
+    fleet.until(lambda: Run.objects.get(id=run_id).status == "awaiting_approval", "the cutover waits", within=120)
+    cut_over(run_id)
     fleet.until(lambda: Run.objects.get(id=run_id).status == "done", "the migration is done", within=120)
     assert entered(ledger) == list(range(1, BATCHES + 1))

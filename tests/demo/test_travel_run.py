@@ -10,12 +10,15 @@ import pytest
 from demo import people
 from demo.agents.travel_booking import CONFIRMED
 from demo.payments.offers import is_taken, offers
+from runs.approvals import decide_approval
 from runs.commands import signal_run
+from runs.models import Run
 from runs.registry import agents, announce
 from runs.sdk import start
 from tests.rig.crew import Crew, state
 from tests.rig.fleet import Fleet
 from tests.rig.ledger import Ledger
+from tests.rig.robot import APPROVERS
 
 DAYS = [f"2027-03-{day:02}" for day in range(1, 31)]
 
@@ -34,11 +37,23 @@ def confirm(run_id: UUID) -> None:
     signal_run(run_id=run_id, name=CONFIRMED, payload=None, actor="traveller")
 
 
+def approve(desk: Crew, run_id: UUID) -> None:
+    """Both bookings."""
+    assert desk.drive(run_id).status == "awaiting_approval"
+    approve_both(run_id)
+
+
+def approve_both(run_id: UUID) -> None:
+    later = datetime.now(UTC) + people.APPROVED_AFTER + timedelta(seconds=1)
+    assert sum(people.approve(run_id, later) for _ in range(4)) == 2
+
+
 def test_a_confirmed_journey_is_booked_and_its_itinerary_sent(desk: Crew, ledger: Ledger) -> None:
     run_id = start("travel-booking", trip())
     desk.advance(run_id)
     assert acted(ledger) == ["hold", "hold", "mail"]
     confirm(run_id)
+    approve(desk, run_id)
     assert desk.drive(run_id).status == "done"
     assert acted(ledger) == ["hold", "hold", "mail", "book", "book", "mail"]
     done = state(run_id).done
@@ -48,8 +63,22 @@ def test_a_confirmed_journey_is_booked_and_its_itinerary_sent(desk: Crew, ledger
 def test_a_word_that_comes_early_is_kept(desk: Crew, ledger: Ledger) -> None:
     run_id = start("travel-booking", trip())
     confirm(run_id)
+    approve(desk, run_id)
     assert desk.drive(run_id).status == "done"
     assert acted(ledger).count("book") == 2
+
+
+def test_what_nobody_may_book_is_given_back(desk: Crew, ledger: Ledger) -> None:
+    run_id = start("travel-booking", trip())
+    confirm(run_id)
+    assert desk.drive(run_id).status == "awaiting_approval"
+    one, other = state(run_id).unsettled()
+    by = {"run_id": run_id, "actor": "ada", "groups": APPROVERS}
+    decide_approval(seq=one.seq, verdict="approve", digest=one.digest, note="", **by)
+    decide_approval(seq=other.seq, verdict="deny", digest=other.digest, note="too far", **by)
+    assert desk.drive(run_id).status == "done"
+    assert acted(ledger) == ["hold", "hold", "mail", "book", "release"]
+    assert state(run_id).done == {"result": {"booked": False, "why": "too far"}}
 
 
 def test_without_a_word_in_time_what_was_held_is_given_back(desk: Crew, ledger: Ledger) -> None:
@@ -80,6 +109,7 @@ def test_answers_lost_on_the_way_repeat_nothing(desk: Crew, ledger: Ledger, acti
     ledger.fault(action, "drop", times=2)
     run_id = start("travel-booking", trip())
     confirm(run_id)
+    approve(desk, run_id)
     assert desk.drive(run_id).status == "done"
     assert acted(ledger) == ["hold", "hold", "mail", "book", "book", "mail"]
 
@@ -105,15 +135,31 @@ def demo_fleet(fleet: Fleet, settings: Any) -> Fleet:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("crash", ["after-effect:3", "after-effect:5", "before-effect:6", "after-effect:6"])
-def test_a_worker_killed_on_the_way_books_once(demo_fleet: Fleet, ledger: Ledger, crash: str) -> None:
+@pytest.mark.parametrize(
+    ("crash", "first_death"),
+    [
+        ("after-effect:3", "before"),
+        ("after-effect:5", "before"),
+        ("before-effect:6", "after"),
+        ("after-effect:6", "after"),
+    ],
+)
+def test_a_worker_killed_on_the_way_books_once(demo_fleet: Fleet, ledger: Ledger, crash: str, first_death: str) -> None:
+    """`first_death`: before or after the bookings are approved."""
     run_id = start("travel-booking", trip())
     confirm(run_id)
     demo_fleet.sweeper()
     first = demo_fleet.worker(crash=crash)
+    approving = first_death == "after"
+    if approving:
+        demo_fleet.rests(run_id, within=60)
+        approve_both(run_id)
     demo_fleet.bury(first, within=60)
     demo_fleet.worker()
-    assert demo_fleet.rests(run_id, within=60).status == "done"
+    if not approving:
+        assert demo_fleet.rests(run_id, within=60).status == "awaiting_approval"
+        approve_both(run_id)
+    demo_fleet.until(lambda: Run.objects.get(id=run_id).status == "done", "the journey is booked", within=60)
     assert sorted(acted(ledger)) == ["book", "book", "hold", "hold", "mail", "mail"]
 
 

@@ -38,7 +38,7 @@ def test_the_agents_are_listed_with_tools_open_runs_and_what_is_held(victor: Cli
     page = victor.get("/agents").content.decode()
     for said in ("/agents/payer", "/agents/refund-desk", "payout", "Keyed", "agent=refund-desk&amp;status=held"):
         assert said in page
-    assert page.count("tool:payout") == 2  # at the agent that has the tool, and among the gates
+    assert page.count("tool:payout") == 3  # at the agent that has the tool, among the gates, and in the conditions
 
 
 def test_an_agents_page_tells_tools_policies_limits_and_bounds(victor: Client) -> None:
@@ -98,7 +98,7 @@ def test_a_gate_that_every_worker_has_heard_of_is_in_force(victor: Client) -> No
     session("w1")
     page = victor.get("/agents/payer").content.decode()
     assert "In force at 1 of 1 live worker." in page and "every 2s" not in page
-    assert "<html" not in victor.get("/gates?agent=payer").content.decode()
+    assert "<html" not in victor.get("/gates?agent=payer", HTTP_HX_REQUEST="true").content.decode()
 
 
 def test_what_a_gate_lacks_is_said_at_the_field(olga: Client) -> None:

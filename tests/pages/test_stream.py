@@ -87,7 +87,7 @@ def test_an_event_carries_the_seq_and_the_partials_of_the_first_render(victor: U
         story.call(order_id="o-1")
         told(story.run.id)
 
-    _, (first, second) = events(f"/live/runs/{story.run.id}?seq=1", 2, victor, goes_on)
+    _, (first, second) = events(f"/live/runs/{story.run.id}?upto=1", 2, victor, goes_on)
     assert first.startswith("id: 1\n") and 'hx-target="#run-head"' in first and 'id="row-1"' not in first
     assert second.startswith("id: 2\n") and 'id="row-2"' in second
 
@@ -95,9 +95,9 @@ def test_an_event_carries_the_seq_and_the_partials_of_the_first_render(victor: U
 def test_a_reconnect_gets_what_came_after_the_last_event_that_it_saw(victor: User) -> None:
     story = Story()
     story.call(order_id="o-1")
-    _, (event,) = events(f"/live/runs/{story.run.id}?seq=1", 1, victor, **{"Last-Event-ID": "1"})
+    _, (event,) = events(f"/live/runs/{story.run.id}?upto=1", 1, victor, **{"Last-Event-ID": "1"})
     assert event.startswith("id: 2\n") and 'id="row-2"' in event
-    _, (event,) = events(f"/live/runs/{story.run.id}?seq=1", 1, victor, **{"Last-Event-ID": "2"})
+    _, (event,) = events(f"/live/runs/{story.run.id}?upto=1", 1, victor, **{"Last-Event-ID": "2"})
     assert 'id="row-2"' not in event
 
 

@@ -71,7 +71,7 @@ class Crew:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             run = Run.objects.get(id=run_id)
-            if run.status in ENDED or (run.session_id is None and run.wake_at is None and run.status != "queued"):
+            if run.status in ENDED or (run.session_id is None and not soon(run) and run.status != "queued"):
                 return run
             if run.wake_at is None or run.wake_at.timestamp() <= time.time() + 0.01:
                 worker.advance(run_id, run.release_id)
@@ -95,7 +95,7 @@ class Crew:
             for run_id, release_id in ready:
                 worker.advance(run_id, release_id)
             run = Run.objects.get(id=root)
-            if run.status in ENDED or not (ready or Run.objects.filter(wake_at__isnull=False).exists()):
+            if run.status in ENDED or not (ready or any(map(soon, Run.objects.filter(wake_at__isnull=False)))):
                 return run
         raise AssertionError(f"the tree does not rest: {Run.objects.get(id=root).__dict__}, {journal(root)}")
 
@@ -127,6 +127,13 @@ class Crew:
         crash.hook = None
         for worker in self.workers:
             worker.close()
+
+
+def soon(run: Run) -> bool:
+    """Whether it moves by itself. What waits for approval expires some day: that is not waited for."""
+    if run.status == "awaiting_approval" and run.wake_at is not None:
+        return run.wake_at.timestamp() < time.time() + 5
+    return run.wake_at is not None
 
 
 def start(agent: str, input: Any = None, **given: Any) -> UUID:

@@ -33,7 +33,7 @@ type Command = Callable[..., Any]
 
 MOST = 100_000  # runs of one act
 DOUBT = HAS["intent"] | Q(status=Status.NEEDS_RECONCILIATION)
-PENDING = "an intent has no result: say first whether it happened"
+PENDING = "an intent of it has no result yet"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import pytest
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from config.session_watch import END
 from journal import crash
 from journal.payloads import payload_store
 from recovery.sweep import Sweep
@@ -40,6 +41,8 @@ class Crew:
         self.standing: Worker | None = None
         self.hired = 0
         self.messages: deque[tuple[UUID, str]] = deque()
+        self._sweep = Sweep(dsn, 3600.0, 0.05, self.take)  # it ends no session: `lose` does
+        self._supervisor: psycopg.Connection[Any] | None = None
 
     def take(self, run_id: UUID, release_id: str) -> bool:
         self.messages.append((run_id, release_id))
@@ -55,12 +58,9 @@ class Crew:
     def lose(self, worker: Worker) -> None:
         """As if its process had died and the supervisor had seen it. Calls end first: no thread can be killed."""
         wait_until(lambda: worker.calls.idle, "the lost worker's calls end")
-        with psycopg.connect(self.dsn, autocommit=True) as conn:
-            conn.execute(
-                "UPDATE runs_workersession SET ended_at = clock_timestamp(), end_reason = 'process died'"
-                " WHERE id = %s AND ended_at IS NULL",
-                (worker.session.id,),
-            )
+        if self._supervisor is None:
+            self._supervisor = psycopg.connect(self.dsn, autocommit=True)
+        self._supervisor.execute(END, [[worker.session.id]])
         worker.close()
         self.workers.remove(worker)
 
@@ -103,17 +103,13 @@ class Crew:
         """Every run of these trees to its end: the robot does what they wait for, a sweep what nobody was told."""
         if worker is None:
             worker = self.standing = self.standing or self.hire()
-        sweep = Sweep(self.dsn, 60.0, 0.05, self.take)
         deadline = time.monotonic() + seconds
-        try:
-            while runs := [run for run in tree_of(*roots) if run.status not in ENDED]:
-                assert time.monotonic() < deadline, f"not at its end: {[told(run) for run in runs]}"
-                if not self._advance_ready(runs, worker) and not robot.serve(*roots):
-                    sweep.once()
-                    time.sleep(0.01)
-            sweep.once()  # for what a worker left behind whose death came after the end
-        finally:
-            sweep.close()
+        while runs := [run for run in tree_of(*roots) if run.status not in ENDED]:
+            assert time.monotonic() < deadline, f"not at its end: {[told(run) for run in runs]}"
+            if not self._advance_ready(runs, worker) and not robot.serve(*roots):
+                self._sweep.once()
+                time.sleep(0.01)
+        self._sweep.once()  # for what a worker left behind whose death came after the end
 
     def _advance_ready(self, runs: list[Run], worker: Worker) -> int:
         """One slice of each that no live session has and that is due; how many those were."""
@@ -127,6 +123,9 @@ class Crew:
         crash.hook = None
         for worker in self.workers:
             worker.close()
+        self._sweep.close()
+        if self._supervisor is not None:
+            self._supervisor.close()
 
 
 def soon(run: Run) -> bool:

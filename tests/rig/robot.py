@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 from uuid import UUID
@@ -57,7 +58,8 @@ class Robot:
         for run in tree_of(*roots):
             if run.status not in ENDED:
                 done += self._serve(run, state_of(run.id))
-        connection.close()
+        if threading.current_thread() is not threading.main_thread():  # in whichever a worker dies
+            connection.close()
         return done
 
     def _serve(self, run: Run, state: RunState) -> int:

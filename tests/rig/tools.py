@@ -31,7 +31,7 @@ def refund(ctx: ToolContext, amount_cents: int = 1) -> Any:
     return wire.act(ctx, "refund", order_id=ORDER, amount_cents=amount_cents)
 
 
-@tool(effect="probed", probe=wire.find_by_key, timeout=5, max_in_flight=0.5, retry=SOON)
+@tool(effect="probed", probe=wire.find_by_key, timeout=5, max_in_flight=0.1, retry=SOON)
 def transfer(ctx: ToolContext, amount_cents: int = 1) -> Any:
     wire.begin(ctx)
     return wire.act(ctx, "transfer", to="savings", amount_cents=amount_cents)

@@ -1,7 +1,9 @@
 """An old ledger is moved to the new books: sixty batches in shards side by side, slowly, and one asks for a person."""
 
 from collections.abc import Generator
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
+
+from pydantic import Field
 
 from demo.agents import payments_api
 from demo.agents.refund_desk import BOOKKEEPING, mail
@@ -78,7 +80,13 @@ def cut_over(ctx: ToolContext, ledger: str, entered: int) -> CutOver:
     return done
 
 
-@flow(name="ledger-migration", version="2", tools=[read_book, cut_over, mail])
+class Migration(TypedDict):
+    ledger: Annotated[str, Field(description="An old ledger, by year and quarter: 2019-q3.")]
+    shards: NotRequired[Annotated[int, Field(ge=1, le=60, description="Side by side; 4 without.")]]
+    pause: NotRequired[Annotated[float, Field(ge=0, description="Seconds between two batches; 4 without.")]]
+
+
+@flow(name="ledger-migration", version="2", tools=[read_book, cut_over, mail], input=Migration)
 def ledger_migration(run: RunView) -> Generator[Any, Any, dict[str, Any]]:
     """Input: `ledger` (as 2019-q3); `shards` (4) and `pause` (4 seconds between batches) where they differ."""
     ledger, pause = run.input["ledger"], run.input.get("pause", PAUSE)

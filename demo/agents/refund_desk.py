@@ -1,8 +1,10 @@
 """The refund desk: look the order up, refund it (above a limit only with approval), tell customer and bookkeeping."""
 
 from collections.abc import Generator
-from typing import Any, NotRequired, TypedDict
+from typing import Annotated, Any, NotRequired, TypedDict
 from urllib.parse import quote
+
+from pydantic import Field
 
 from demo.agents import payments_api
 from runs.sdk import Call, CallFailed, Policy, RunView, ToolContext, flow, tool
@@ -72,7 +74,12 @@ def mail(ctx: ToolContext, to: str, subject: str, body: str) -> Letter:
     return sent
 
 
-@flow(name="refund-desk", version="2", tools=[lookup_order, refund, mail])
+class Complaint(TypedDict):
+    order_id: Annotated[str, Field(title="Order", description="Like o-2041.")]
+    amount_cents: NotRequired[Annotated[int, Field(gt=0, description="Where it is less than the whole order.")]]
+
+
+@flow(name="refund-desk", version="2", tools=[lookup_order, refund, mail], input=Complaint)
 def refund_desk(run: RunView) -> Generator[Any, Any, dict[str, Any]]:
     """Input: `order_id`, and `amount_cents` where it is less than the whole order."""
     order = yield Call(lookup_order, order_id=run.input["order_id"], thought="What was bought, by whom, for how much?")

@@ -1,8 +1,11 @@
 """A journey: search side by side, hold what fits, ask the traveller, and book or give it back in time."""
 
 from collections.abc import Generator, Iterable
-from typing import Any, NotRequired, TypedDict
+from datetime import date
+from typing import Annotated, Any, NotRequired, TypedDict
 from urllib.parse import urlencode
+
+from pydantic import Field
 
 from demo.agents import payments_api
 from demo.agents.refund_desk import mail
@@ -73,7 +76,14 @@ def book(ctx: ToolContext, hold: str, traveller: str) -> Booking:
 Steps = Generator[Any, Any, Any]
 
 
-@flow(name="travel-booking", version="2", tools=[find_offers, hold, release, book, mail])
+class Journey(TypedDict):
+    traveller: Annotated[str, Field(description="A mail address: who is asked, and gets the ticket.")]
+    to: Annotated[str, Field(title="Destination")]
+    day: Annotated[date, Field(description="Of departure.")]
+    decide_within: NotRequired[Annotated[float, Field(gt=0, description="Seconds for the answer; 60 without.")]]
+
+
+@flow(name="travel-booking", version="2", tools=[find_offers, hold, release, book, mail], input=Journey)
 def travel_booking(run: RunView) -> Generator[Any, Any, dict[str, Any]]:
     """Input: `traveller` (a mail address), `to`, `day`; `decide_within` seconds, 60 without."""
     trip, within = run.input, run.input.get("decide_within", DECIDE_WITHIN)

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import Any
-
-from django.db.models import Count
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
-from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from runs.access import VIEW
-from runs.models import WorkerSession
+from runs.access import CONTROL, VIEW, agents_of
 from runs.pages.agent_page import agent_page, agent_rows, gates_over, is_settling
+from runs.pages.workers_page import workers_page
 from runs.signed_in import signed_in
 
 
 @require_GET
 @signed_in(VIEW)
 def workers(request: HttpRequest) -> HttpResponseBase:
-    recent = timezone.now() - timedelta(hours=1)
-    sessions = WorkerSession.objects.exclude(ended_at__lt=recent).annotate(held=Count("run"))
-    context: dict[str, Any] = {"section": "workers", "now": timezone.now()}
-    context["sessions"] = sessions.order_by("-ended_at", "name")
+    within = agents_of(request.user)
+    page = workers_page(None if within is None else sorted(within), request.GET.get("pool", ""))
+    context = {"section": "workers", "page": page, "may_gate": request.user.has_perm(CONTROL)}
     return render(request, "runs/workers.html", context)
 
 

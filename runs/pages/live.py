@@ -27,6 +27,7 @@ from runs.access import VIEW, Person, seen_by
 from runs.models import Run
 from runs.pages.pulse import Watch, pulse
 from runs.pages.shell import ShellPicture
+from runs.pages.silent_peers import drop_silent_peers
 from runs.pages.viewers import Viewer, standings
 
 LASTS = 300.0  # a stream ends by itself, so that deploys take effect
@@ -51,22 +52,28 @@ class Picture(Protocol):
 
 
 async def live_answer(
-    request: HttpRequest, make: Callable[[], Picture], run_id: UUID | None = None, pause: float = SETTLES
+    request: HttpRequest,
+    make: Callable[[], Picture],
+    run_id: UUID | None = None,
+    *,
+    pause: float = SETTLES,
+    idle: float = IDLE,
 ) -> HttpResponseBase:
     """The stream of a page, for whoever may see it; `make` is called once and asks the database nothing.
 
-    It is drawn when the run (None: any run) was touched, at most every `pause` seconds. The badge of the inbox and the
-    conditions come with it.
+    It is drawn when the run (None: any run) was touched, at most every `pause` and at least every `idle` seconds. The
+    badge of the inbox and the conditions come with it.
     """
     viewer = Viewer(0, None)
     refusal = await refused(request, run_id, viewer)
     if refusal is not None:
         return refusal
+    drop_silent_peers()
     picture = make()
     watching = pulse(renderers, closing)
     full = len(watching.open) >= settings.HOLDFAST_STREAMS
     drawing = Drawing(request, picture)
-    body = once(drawing) if full else stream(drawing.draw, run_id, viewer, pause)
+    body = once(drawing) if full else stream(drawing.draw, run_id, viewer, pause, idle)
     return StreamingHttpResponse(body, content_type="text/event-stream", headers=HEADERS)
 
 
@@ -122,7 +129,7 @@ pace = Pace()
 
 
 async def stream(
-    draw: Callable[[], str], run_id: UUID | None, viewer: Viewer, pause: float = SETTLES
+    draw: Callable[[], str], run_id: UUID | None, viewer: Viewer, pause: float, idle: float
 ) -> AsyncIterator[str]:
     """Events until the viewer leaves, may look no more, or some minutes are over."""
     ends = time.monotonic() + LASTS
@@ -139,7 +146,7 @@ async def stream(
                 if drawn or time.monotonic() - spoke >= PINGS:
                     spoke = time.monotonic()
                     yield drawn or ": still here\n\n"
-                async for ping in quiet(touched, spoke, min(ends, time.monotonic() + IDLE)):
+                async for ping in quiet(touched, spoke, min(ends, time.monotonic() + idle)):
                     spoke = time.monotonic()
                     yield ping
                 wait = max(pause, pace.gap(len(watching.open))) - (time.monotonic() - began)

@@ -271,10 +271,7 @@ def became(found: Sequence[Loss], agents: Scope = None) -> list[Loss]:
     if not found:
         return []
     ids, first = [loss.session for loss in found], min(loss.at for loss in found)
-    told = {
-        row[0]: row[1:]
-        for row in rows(BECAME, since=first, most=MOST_TAKEN_OVER, sessions=ids, agents=agents)
-    }
+    told = {row[0]: row[1:] for row in rows(BECAME, since=first, most=MOST_TAKEN_OVER, sessions=ids, agents=agents)}
     return [with_runs(loss, told.get(loss.session)) for loss in found]
 
 

@@ -20,6 +20,7 @@ from runs.pages.live import live_shell
 from runs.pages.overview import live_overview, overview
 from runs.pages.run_live import live_run
 from runs.pages.runs_live import live_runs
+from runs.pages.workers_page import live_workers
 
 app_name = "runs"
 urlpatterns = [
@@ -43,6 +44,7 @@ urlpatterns = [
     path("runs/<str:ref>/journal", run_views.journal, name="journal"),
     path("runs/<str:ref>/journal.jsonl", run_views.journal_lines, name="journal_lines"),
     path("runs/<str:ref>/entries/<int:seq>/payloads/<str:sha256>", run_views.payload, name="payload"),
+    path("runs/<str:ref>/acts", acting.acts, name="acts"),
     path("runs/<str:ref>/asks/<int:seq>/answer", acting.answer, name="answer"),
     path("runs/<str:ref>/kill-worker", views.kill, name="kill"),
     re_path(
@@ -51,6 +53,7 @@ urlpatterns = [
     path("live/shell", live_shell, name="live_shell"),
     path("live/runs", live_runs, name="live_runs"),
     path("live/runs/<uuid:run_id>", live_run, name="live_run"),
+    path("live/workers", live_workers, name="live_workers"),
     path("workers", fleet_views.workers, name="workers"),
     path("agents", fleet_views.agents, name="agents"),
     path("start", start_page.choose, name="start"),

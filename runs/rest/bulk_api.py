@@ -194,7 +194,7 @@ def item_out(item: BulkItem) -> BulkItemOut:
     )  # fmt: skip
 
 
-@router.post("/bulk/{bulk_id}/stop", auth=may(BULK), response={200: BulkOut} | problems(404, 409))
+@router.post("/bulk/{bulk_id}/stop", auth=may(BULK), response={200: BulkOut} | problems(400, 404, 409, 413))
 def stop(request: HttpRequest, bulk_id: BulkId) -> BulkOut:
     """When it answers, nothing more is done; what was done stays."""
     act = find_bulk(bulk_id, request.user, actor_of(request))

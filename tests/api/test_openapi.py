@@ -31,7 +31,8 @@ def test_the_description_has_exactly_the_verbs_that_there_are(schema: dict[str, 
         for method in methods
     }
     assert {
-        name.replace("{seq}", "2").replace("{name}", "nobody").replace("{gate_id}", "7") for name in described
+        name.replace("{seq}", "2").replace("{name}", "nobody").replace("{gate_id}", "7").replace("{bulk_id}", "8")
+        for name in described
     } == set(NAMES)
 
 
@@ -86,4 +87,5 @@ def test_the_manual_names_each_verb() -> None:
     for name in NAMES:
         method, path = name.split()
         shown = path.replace("/2/", "/{seq}/").replace("nobody", "{name}").replace("/7", "/{gate_id}")
+        shown = shown.replace("/8", "/{bulk_id}")
         assert f"`{method} {shown}`" in manual, name

@@ -9,9 +9,9 @@ from django import forms
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_GET, require_http_methods
 
-from runs.access import ANSWER, CONTROL
+from runs.access import ANSWER, CONTROL, VIEW
 from runs.commands import answer_ask
 from runs.errors import AlreadyAnswered, AnswerInvalid, AskExpired, AskNotFound, RunEnded
 from runs.models import ENDED, Run
@@ -29,6 +29,18 @@ from runs.slots import Slot
 from runs.state import RunState
 
 GET_OR_POST = ["GET", "POST"]
+
+
+@require_GET
+@signed_in(VIEW)
+def acts(request: HttpRequest, ref: str) -> HttpResponseBase:
+    """Everything that may be done to the run, and of what may not, why: the menu of a row, and of a phone."""
+    run = find_run(ref, request.user)
+    state = state_of(run.id)
+    offers = [(act, refusal(act, run, state)) for act in CONTROLS.values()]
+    asks = [slot for slot in state.unsettled() if slot.kind == "ask"] if run.status not in ENDED else []
+    context = act_context(request, run, state) | {"offers": offers, "asks": asks, "records": run.intents}
+    return dialog_or_page(request, "runs/acts.html", context)
 
 
 @require_http_methods(GET_OR_POST)

@@ -139,3 +139,16 @@ def test_a_run_of_others_does_not_exist(cast: None) -> None:
     AgentScope.objects.create(user=User.objects.get(username="olga"), agent="another")
     for verb in ("cancel", "hold", "note", "signal", "asks/2/answer"):
         assert signed_in("olga").get(f"{story.url}/{verb}").status_code == 404
+
+
+def test_all_acts_are_listed_and_of_those_that_do_not_apply_why(olga: Client, victor: Client) -> None:
+    story = Story()
+    seq = story.ask("How much?")
+    story.now_is(Status.WAITING, "asks: How much?")
+    page = olga.get(f"{story.url}/acts?back=/runs", **DIALOG).content.decode()
+    assert "<html" not in page and f"{story.url}/asks/{seq}/answer?back=/runs" in page
+    assert f"{story.url}/hold?back=/runs" in page and "It is not held: it is waiting." in page
+    page = victor.get(f"{story.url}/acts").content.decode()
+    assert "Your role does not allow this." in page and f"{story.url}/hold" not in page
+    assert f"{story.url}/acts" in olga.get("/runs").content.decode()
+    assert "/start" in olga.get("/runs").content.decode() and "/start" not in victor.get("/runs").content.decode()

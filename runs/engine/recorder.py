@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 POINTS: dict[str, str] = {
     Kind.TOOL_CALL: "intent", Kind.ATTEMPT: "attempt", Kind.OBS: "outcome", Kind.ERROR: "outcome", Kind.PLAN: "plan",
     Kind.APPROVAL: "approval", Kind.RECONCILE: "finding", Kind.TIMER: "timer", Kind.ASK: "question",
-    Kind.ANSWER: "answer", Kind.CHILD: "child", Kind.CONTROL: "control", Kind.DONE: "done",
+    Kind.ANSWER: "answer", Kind.CHILD: "child", Kind.CONTROL: "control", Kind.NOTE: "note",
+    Kind.DONE: "done",
 }  # fmt: skip
 
 

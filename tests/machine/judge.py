@@ -12,6 +12,7 @@ from runs.engine.projections import Park, open_intents
 from runs.engine.slice import Slice
 from runs.models import ENDED, Permit, Run
 from runs.queries import entries_of
+from runs.slots import Slot
 from runs.state import RunState, fold
 from tests.machine.world import WORLD
 from tests.rig.crew import told
@@ -120,8 +121,26 @@ def judge_effects(state: RunState, about: object) -> None:
         assert acted <= 1, (slot, about)
         if slot.outcome == "succeeded":
             assert acted == 1, (slot, about)
+        judge_approval(slot, about)
         if slot.outcome in NEVER_ACTED:
             assert acted == 0, (slot, about)
+
+
+def judge_approval(slot: Slot, about: object) -> None:
+    """Nothing that waits for people acts before as many as it takes have agreed to what was sent."""
+    if slot.gate != "approval" or not slot.attempts:
+        return
+    approval = slot.approval
+    assert approval is not None, (slot, about)
+    if approval.verdict == "granted":
+        assert len(set(approval.granted_by)) >= approval.policy.quorum, (slot, about)
+        if approval.policy.four_eyes:
+            assert not set(approval.granted_by) & set(slot.editors), (slot, about)
+    if slot.edited is not None:
+        WORLD.tally["edited"] += 1
+        assert slot.edited.seq < slot.attempts[0].seq, (slot, about)
+    if slot.outcome == "succeeded" and slot.key in WORLD.sent:
+        assert WORLD.sent[slot.key] == slot.args.get("n", 0), (slot, about)
 
 
 def judge_tree(run: Run, state: RunState, about: object) -> None:

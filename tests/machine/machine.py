@@ -20,12 +20,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from journal import crash
 from recovery.commands import reconcile_intent
 from recovery.sweep import Sweep
-from runs.approvals import decide_approval
+from runs.approvals import answer_question, decide_approval
 from runs.commands import answer_ask, cancel_run, hold_run, note_run, release_run, resume_run, retry_run, signal_run
 from runs.engine.worker import Worker
 from runs.gates import lift_gate, place_gate
 from runs.models import Gate, Permit, Run
 from runs.queries import state_of
+from runs.slots import Slot
 from tests.machine.agents import DRIVERS
 from tests.machine.judge import judge, judge_end
 from tests.machine.programs import programs
@@ -216,12 +217,24 @@ class Machine(RuleBasedStateMachine):
             if slot.kind == "ask":
                 acts += [partial(answer_ask, **at, value=value) for value in (7, "seven")]
             elif slot.gate == "approval":
-                asked = at | {"digest": slot.digest, "note": "as ordered", "groups": APPROVERS}
-                acts += [partial(decide_approval, **asked, verdict=verdict) for verdict in ("approve", "deny")]
+                acts += self.acts_on_approval(slot, at)
             elif slot.in_doubt:
                 so = "happened" if WORLD.acts[slot.key] else "never_happened"
                 told = at | {"evidence": "looked", "attempt": len(slot.attempts)}
                 acts += [partial(reconcile_intent, **told, verdict=verdict) for verdict in (so, "probe", "abort")]
+        return acts
+
+    @staticmethod
+    def acts_on_approval(slot: Slot, at: dict[str, Any]) -> list[Callable[[], object]]:
+        digest = slot.approval.digest if slot.approval is not None else slot.digest
+        asked = at | {"digest": digest, "note": "as ordered", "groups": APPROVERS}
+        acts: list[Callable[[], object]] = [
+            partial(decide_approval, **asked | {"actor": actor}, verdict="approve") for actor in ("ada", "max")
+        ]
+        acts += [partial(decide_approval, **asked, verdict=verdict) for verdict in ("deny", "ask")]
+        args = {} if slot.tool == "gated" else {"n": slot.args.get("n", 0) + 1}
+        acts.append(partial(decide_approval, **asked | {"actor": "zoe"}, verdict="edit", args=args))
+        acts.append(partial(answer_question, run_id=at["run_id"], seq=slot.seq, text="because", actor="olga"))
         return acts
 
     # -- what is true -----------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ STEPS = int(os.environ.get("HOLDFAST_MACHINE_STEPS", "25"))
 MET = (
     "died", "stolen", "interfered", "acted", "lost before", "done", "failed",
     "cancelled", "call succeeded", "call failed", "sleep succeeded", "signal succeeded", "signal expired",
-    "ask succeeded", "ask expired", "child succeeded", "child cancelled",
+    "ask succeeded", "ask expired", "child succeeded", "child cancelled", "call expired", "edited",
 )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 
-from runs.sdk import Absent, Found, PermanentError, Retry, ToolContext, TransientError, Undecided, tool
+from runs.sdk import Absent, Found, PermanentError, Policy, Retry, ToolContext, TransientError, Undecided, tool
 
 SOON = Retry(attempts=3, backoff=0.01)
 TROUBLES = ("transient", "permanent", "lost before", "lost after", "undecided")
@@ -25,6 +25,7 @@ class World:
 
     dsn: str = ""
     acts: Counter[str] = field(default_factory=Counter)
+    sent: dict[str, int] = field(default_factory=dict)  # with which argument something happened under a key
     troubles: deque[str] = field(default_factory=deque)
     wrong: list[str] = field(default_factory=list)
     tally: Counter[str] = field(default_factory=Counter)
@@ -33,6 +34,7 @@ class World:
     def reset(self, dsn: str) -> None:
         self.dsn = dsn
         self.acts.clear()
+        self.sent.clear()
         self.troubles.clear()
         self.wrong.clear()
 
@@ -115,9 +117,30 @@ def gated(ctx: ToolContext) -> str:
     return WORLD.call(ctx, keyed=False)
 
 
+@tool(effect="keyed", probe=find_by_key, approval=Policy(quorum=2, four_eyes=True), timeout=20, retry=SOON)
+def paired(ctx: ToolContext, n: int = 0) -> str:
+    """Two people agree to it, and may change `n` first."""
+    WORLD.sent[ctx.key] = n
+    return WORLD.call(ctx, keyed=True)
+
+
+@tool(effect="keyed", approval=Policy(four_eyes=False, ttl=0.1, on_expiry="deny"), timeout=20, retry=SOON)
+def brief(ctx: ToolContext, n: int = 0) -> str:
+    """Soon too late."""
+    WORLD.sent[ctx.key] = n
+    return WORLD.call(ctx, keyed=True)
+
+
+@tool(effect="unkeyed", approval=Policy(ttl=0.1), timeout=20, max_in_flight=0.01, retry=SOON)
+def lapsing(ctx: ToolContext, n: int = 0) -> str:
+    """Soon too late, until somebody asks for it anew."""
+    WORLD.sent[ctx.key] = n
+    return WORLD.call(ctx, keyed=False)
+
+
 @tool(effect="keyed", probe=find_by_key, timeout=20, retry=SOON, limit=1)
 def limited(ctx: ToolContext) -> str:
     return WORLD.call(ctx, keyed=True)
 
 
-TOOLS = {t.name: t for t in (look, charge, refund, transfer, letter, gated, limited)}
+TOOLS = {t.name: t for t in (look, charge, refund, transfer, letter, gated, paired, brief, lapsing, limited)}

@@ -12,16 +12,17 @@ from django.db import connection
 from journal.errors import JournalError
 from recovery.commands import reconcile_intent
 from recovery.errors import RecoveryError
-from runs.approvals import decide_approval
-from runs.commands import answer_ask, release_run, resume_run, signal_run
+from runs.approvals import answer_question, decide_approval
+from runs.commands import answer_ask, release_run, resume_run, retry_run, signal_run
 from runs.errors import RunsError
 from runs.models import ENDED, Run
 from runs.queries import state_of
-from runs.slots import Slot
+from runs.slots import Approval, Slot
 from runs.state import RunState
 
 ANSWER = 7
 APPROVERS = frozenset({"approver"})
+PEOPLE = ("ada", "max", "mia", "zoe", "kim")  # who approve
 
 
 def tree_of(*roots: UUID) -> list[Run]:
@@ -71,20 +72,20 @@ class Robot:
             if slot.kind == "ask":
                 done += tried(answer_ask, run_id=run.id, seq=slot.seq, value=ANSWER, actor="ada")
             elif slot.state == "awaiting_approval" and slot.approval is not None:
-                digest = slot.approval.digest
-                done += tried(
-                    decide_approval,
-                    run_id=run.id,
-                    seq=slot.seq,
-                    verdict="approve",
-                    digest=digest,
-                    note="",
-                    actor="ada",
-                    groups=APPROVERS,
-                )
+                done += self._approve(run, slot, slot.approval)
             elif slot.in_doubt and run.status == "needs_reconciliation":
                 done += self._settle(run, slot)
         return done
+
+    def _approve(self, run: Run, slot: Slot, approval: Approval) -> int:
+        """One of as many as have to agree; what expired is asked for anew, what somebody asked back is answered."""
+        if slot.has_expired:
+            return tried(retry_run, run_id=run.id, reason="too late, again", actor="olga")
+        if approval.question is not None:
+            return tried(answer_question, run_id=run.id, seq=slot.seq, text="because", actor="olga")
+        name = next(name for name in PEOPLE if name not in approval.granted_by and name not in slot.editors)
+        return tried(decide_approval, run_id=run.id, seq=slot.seq, verdict="approve", digest=approval.digest, note="",
+                     actor=name, groups=APPROVERS)  # fmt: skip
 
     def _signal(self, state: RunState) -> int:
         """As many signals of each name as the program has waits; the nth has the payload n."""

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator
 
 from runs.sdk import Agent, Call, CallFailed, Finish, Policy, RunView, Spawn, ToolContext, flow, tool
+from runs.sdk.models import FunctionModel
 from tests.rig import wire
 from tests.rig.tools import ORDER, SOON
 
@@ -85,6 +86,13 @@ def decide(state: RunView) -> Any:
 
 
 pays_twice = Agent(name="pays-twice", version="1", tools=[pay], decide=decide)
+
+
+def ask_model(state: RunView) -> tuple[Any, dict[str, Any]]:
+    return (Finish() if state.last else Call(pay, **state.input)), {}
+
+
+pays_by_model = Agent(name="pays-by-model", version="1", tools=[pay], decide=FunctionModel(ask_model))
 
 
 @flow(name="pays-side-by-side", version="1", tools=[pay])

@@ -32,7 +32,7 @@ def desk(crew: Crew, settings: Any) -> Iterator[Crew]:
 def asks(desk: Crew, agent: str = "pays", amount_cents: int = 400, **policy: Any) -> UUID:
     """A run whose call waits for approval under this policy."""
     run_id = start(agent, {"amount_cents": amount_cents, "policy": policy or None})
-    run = desk.drive(run_id)
+    run = desk.advance(run_id)
     assert run.status == "awaiting_approval", (run.status, run.reason)
     return run_id
 

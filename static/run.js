@@ -20,6 +20,9 @@
     input.dispatchEvent(new Event("input", { bubbles: true }));
   };
   document.addEventListener("input", (event) => { if (event.target.id === "seq") follow(); });
+  document.addEventListener("keydown", (event) => {  /* On the ruler itself the keys are the ruler's too. */
+    if (event.target.id === "seq" && (event.key === "[" || event.key === "]")) nudge(event.key === "]" ? 1 : -1);
+  });
   document.addEventListener("hf:ruler", (event) => nudge(event.detail));
 
   document.addEventListener("click", (event) => {

@@ -114,7 +114,7 @@ def await_answer(address: str, log: Path, within: float = 90.0) -> None:
         try:
             with urllib.request.urlopen(address, timeout=2):
                 return
-        except (URLError, ConnectionError):
+        except (URLError, ConnectionError, TimeoutError):
             time.sleep(0.05)
     raise AssertionError(f"the console did not start: {log.read_text()}")
 

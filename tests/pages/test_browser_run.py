@@ -14,7 +14,10 @@ from tests.pages.journals import Story, session
 pytestmark = pytest.mark.slow
 
 WIDTHS = (320, 390, 768, 992, 1216, 1440, 1920)
-SIDEWAYS = "document.documentElement.scrollWidth > innerWidth"
+# What sticks out: elements that nothing around them clips or scrolls.
+WIDER = """() => document.documentElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll('body *')]
+    .filter((e) => e.getBoundingClientRect().right > innerWidth + 1)
+    .map((e) => `${e.tagName}.${e.className.baseVal ?? e.className}`).slice(0, 20)"""
 AWKWARD = ["x" * 40, "ab" * 400, "שלום עולם " * 8, "tab\there\0null\x1b[31m", "<b>no</b>", "👩‍👩‍👧‍👦" * 30]
 
 
@@ -26,7 +29,7 @@ def awkward() -> Story:
         story.call(tool=text, amount=text, **{text: text})
         story.result({text: [text, {text: text}]})
         story.write(Kind.NOTE, {"text": text}, actor="olga")
-        story.write(Kind.SIGNAL, {"name": text, "payload": text}, actor=text[:20])
+        story.write(Kind.SIGNAL, {"name": text, "payload": text}, actor=AWKWARD[2])
     story.write("STRANGE", {"what": AWKWARD[1]})
     return story.now_is(Status.HELD, AWKWARD[1], labels={AWKWARD[0]: AWKWARD[2]})
 
@@ -133,4 +136,5 @@ def test_no_string_makes_the_page_wider_than_the_screen(site: Site) -> None:
         page.set_viewport_size({"width": width, "height": 800})
         for place in [*places, url_of(run), f"{url_of(run)}?at=9&with=20"]:
             page.goto(place)
-            assert not page.evaluate(SIDEWAYS), f"{place} at {width}"
+            wide = page.evaluate(WIDER)
+            assert wide == [], f"{place} at {width}: {wide}"

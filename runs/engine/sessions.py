@@ -137,9 +137,16 @@ class Session:
 
 
 def open_connections(dsn: str, size: int = 4) -> ConnectionPool:
-    """The worker's pool beside its committer: claims, reads, evidence."""
+    """The worker's pool beside its committer: claims, reads, evidence.
+
+    It asks for a lost database each second. The pool's own pauses double: after a long outage the worker would come
+    back more than a lease later than the sweep, which ends its session by then.
+    """
     options = {"autocommit": True, "application_name": "holdfast worker", "options": "-c lock_timeout=1000"}
-    return ConnectionPool(dsn, min_size=1, max_size=size, open=True, kwargs=options, timeout=10, check=_check)
+    return ConnectionPool(
+        dsn, min_size=1, max_size=size, open=True, kwargs=options, timeout=10, check=_check,
+        reconnect_timeout=1.0, reconnect_failed=ConnectionPool.check,
+    )  # fmt: skip
 
 
 def _check(conn: psycopg.Connection[Any]) -> None:

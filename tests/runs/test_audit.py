@@ -43,7 +43,7 @@ def test_what_is_rolled_back_was_not_done_and_is_not_recorded() -> None:
 
 
 def test_a_start_is_recorded_once_and_not_when_it_is_only_repeated() -> None:
-    given = {"agent": release().agent, "input": 1, "request_key": "k-1"}
+    given = {"agent": release().agent, "input": {"order_id": "o-1"}, "request_key": "k-1"}
     run, _ = start_run(**given, actor="olga")
     start_run(**given, actor="ada")
     (found,) = AuditRecord.objects.filter(act="run.start")

@@ -12,7 +12,7 @@ up:  ## everything on this machine: database, broker, workers, sweeper, web, dem
 	@bin/bootstrap && exec $(py) manage.py up $(ARGS)
 
 test:  ## all tests, each against a real PostgreSQL
-	@bin/bootstrap && exec $(py) -m pytest -q -n 2 --dist loadfile $(ARGS)
+	@bin/bootstrap && exec $(py) -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check:  ## style, types, import rules, migrations, deployment settings, lock file
 	@bin/bootstrap && bin/check

@@ -64,6 +64,26 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["BROKER_URL"] = f"redis+socket://{folder}/no-broker.sock"
 
 
+# Seconds of the files that a count of tests would tell wrongly.
+HEAVY = {
+    "crash/test_matrix_of_waits.py": 200, "api/test_fuzz.py": 100, "faults/test_connections.py": 100,
+    "crash/test_matrix_in_process.py": 90, "machine/test_machine.py": 80, "pages/test_browser_waits.py": 80,
+    "faults/test_scale.py": 60, "testing/test_reload.py": 50,
+}  # fmt: skip
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Files that take long come first, for xdist to give out: then its workers end together."""
+    weights: dict[Path, float] = {}
+    for item in items:
+        weight = 5.0 if item.get_closest_marker("slow") else 0.4
+        weights[item.path] = weights.get(item.path, 0.0) + weight
+    for name, seconds in HEAVY.items():
+        weights[config.rootpath / "tests" / name] = seconds
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: (-weights[item.path], str(item.path)))
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     for watcher in _watchers:
         assert watcher.stdin is not None

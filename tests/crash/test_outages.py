@@ -68,12 +68,12 @@ def test_a_database_that_was_away_for_longer_than_a_lease_robs_nobody(
     gone = time.monotonic()
     fleet.until(lambda: time.monotonic() > gone + AWAY, "more than a lease is over")
     process = server.start()
+    process.returncode = 0  # the fixture stops it
     later = start("keyed", {})
     for run_id in [*slow, *chains, later]:
         assert_done_once(ledger, fleet.rests(run_id))
     assert WorkerSession.objects.get(id=worker.session).ended_at is None
     assert {Run.objects.get(id=run_id).epoch for run_id in slow} == {1}
-    process.returncode = 0
 
 
 @pytest.mark.slow

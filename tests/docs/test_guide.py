@@ -10,6 +10,7 @@ import pytest
 
 from journal.payloads import payload_store
 from runs.approvals import decide_approval
+from runs.errors import BadInput
 from runs.models import Run
 from runs.registry import agents, announce
 from runs.rest import answers
@@ -101,9 +102,16 @@ def test_a_stateless_agent_answers_without_a_journal(crew: Crew, ledger: Ledger,
     assert (run.status, answers.run_detail(run).result, journal(run_id)) == ("done", size, [])
 
 
+def test_what_an_agent_does_not_take_is_refused_by_its_path(crew: Crew, ledger: Ledger) -> None:
+    with pytest.raises(BadInput, match=r"input\.order_id: It is missing"):
+        start("parcels", {"express": True})
+    run_id = start("parcels", {"order_id": "o-1", "express": True})
+    assert crew.drive(run_id).status == "done"
+
+
 def test_every_agent_of_the_guide_is_run_here() -> None:
     assert {name for name, page in AGENTS.items() if page == "writing-agents.md"} == {
-        "pay-back", "caller", "clerk", "classify",
+        "pay-back", "caller", "clerk", "classify", "parcels",
     }  # fmt: skip
 
 

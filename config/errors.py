@@ -25,7 +25,7 @@ from journal import errors as journal
 from recovery import errors as recovery
 from runs import access, errors, guards, registry
 from runs.pages import killing
-from runs.pages.views import refused
+from runs.pages.failures import refused
 from runs.refusals import record_refusal
 from runs.rest.wire import BodyRefused, strict_json
 

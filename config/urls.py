@@ -8,9 +8,10 @@ from config.manual import manual
 from config.metrics import metrics
 from config.slashes import without_slash
 from runs.pages import login
+from runs.pages.failures import failed as handler500
 from runs.pages.login import too_many as handler429
 
-__all__ = ["handler429", "urlpatterns"]
+__all__ = ["handler429", "handler500", "urlpatterns"]
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", health.healthz, name="healthz"),

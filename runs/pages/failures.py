@@ -1,0 +1,58 @@
+"""What a page says when it cannot do what was asked: what is so, what was kept, and the next step."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.template.loader import render_to_string
+from psycopg_pool import PoolTimeout, TooManyRequests
+
+from runs.pages.dialogs import asks_for_dialog
+
+HEADINGS = {404: "Not found", 410: "Too late: it has expired"}
+AWAY = 503
+TOLD = ("actor", "verdict", "at", "run_status", "digest", "candidates")
+BUSY = "All of this console's connections to the database are in use."
+GONE = "The database does not answer."
+
+log = logging.getLogger("holdfast.pages")
+
+
+def refused(request: HttpRequest, error: Exception, status: int) -> HttpResponse:
+    """A command said no: in words, with who was first where somebody was. In a dialog, inside of it."""
+    if status == AWAY:
+        return away(request, error)
+    say_no: Callable[[Exception, int], HttpResponse] | None = request.__dict__.get("say_no")
+    if say_no is not None:  # the page's own way to say it
+        return say_no(error, status)
+    heading = HEADINGS.get(status, "Your answer was not written" if request.method == "POST" else "Not shown")
+    facts = {name: vars(error)[name] for name in TOLD if vars(error).get(name)}
+    parts = request.path.strip("/").split("/")
+    back = f"/runs/{parts[1]}" if parts[0] == "runs" and len(parts) > 2 else ""
+    context = {"section": "runs", "heading": heading, "said": str(error), "facts": facts, "back": back}
+    if asks_for_dialog(request):
+        return render(request, "refused.html", context | {"layout": "_dialog.html"}, status=status)
+    template = "_refused.html" if request.headers.get("HX-Request") == "true" else "refused.html"
+    return render(request, template, context, status=status)
+
+
+def away(request: HttpRequest, error: Exception) -> HttpResponse:
+    """503, without asking the database who is asking. Says which of the two it is."""
+    in_line = any(isinstance(one, PoolTimeout | TooManyRequests) for one in (error, error.__cause__))
+    context = {
+        "why": BUSY if in_line else GONE,
+        "path": request.get_full_path(),
+        "wrote": request.method == "POST",
+    }
+    return HttpResponse(render_to_string("away.html", context), status=AWAY, headers={"Retry-After": "2"})
+
+
+def failed(request: HttpRequest) -> HttpResponse:
+    """`handler500`. The reference is in the log beside the request, so that both can be found."""
+    reference = f"hf-{secrets.token_hex(3)}"
+    log.error("%s %s failed: reference %s", request.method, request.path, reference)
+    return HttpResponse(render_to_string("500.html", {"reference": reference}), status=500)

@@ -22,7 +22,7 @@ from journal.encoding import tagged
 from journal.entries import Entry
 from journal.export import read_line
 from runs.run_view import RunView
-from runs.slots import Slot
+from runs.slots import Approval, Slot
 from runs.state import RunState, fold
 
 FOLDER = Path(__file__).parent
@@ -63,6 +63,16 @@ def told_slot(slot: Slot) -> dict[str, Any]:
         "settled_by": slot.settled_by, "state": slot.state, "cleared_by": slot.cleared_by, "undecided": slot.undecided,
         "attempts": [[a.number, a.seq, a.epoch, a.source, a.error, a.due] for a in slot.attempts],
         "approval": slot.approval and [slot.approval.verdict, slot.approval.seq, slot.approval.actor],
+        "edited": slot.edited and [slot.edited.by, slot.edited.args, slot.edited.seq, slot.editors],
+        "consent": slot.approval and told_consent(slot.approval),
+    }  # fmt: skip
+
+
+def told_consent(approval: Approval) -> dict[str, Any]:
+    return {
+        "policy": approval.policy.content, "granted": approval.granted_by, "expires": approval.expires,
+        "why": approval.why, "fields": approval.fields, "digest": approval.digest, "release": approval.release,
+        "question": approval.question and [approval.question.by, approval.question.text],
     }  # fmt: skip
 
 

@@ -70,3 +70,28 @@ def test_wrong_words_are_refused(asked: tuple[str, str, str]) -> None:
     run, _, digest = asked
     assert "no intent" in refused(manage("approve", run, 1, "--digest", digest))
     assert "SEQ" in refused(manage("approve", run, "x"))
+
+
+def test_arguments_are_changed_and_asked_for_anew(desk: Desk, asked: tuple[str, str, str]) -> None:
+    run, seq, digest = asked
+    assert "an object" in refused(manage("approve", run, seq, "--digest", digest, "--edit", "[1]"))
+    assert "amount_cents" in refused(manage("approve", run, seq, "--digest", digest, "--edit", "{}"))
+    changed = manage("approve", run, seq, "--digest", digest, "--edit", '{"amount_cents": 7000}', "--note", "half")
+    assert changed.code == 0 and changed.last == run
+    desk.work()
+    (row,) = manage("intents").rows
+    assert row[7] != digest and row[9] == '{"amount_cents":7000}'
+    assert manage("approve", run, seq, "--digest", row[7]).code == 0
+    desk.work()
+    assert Run.objects.get().status == Status.DONE and len(agents.CALLS) == 1
+
+
+def test_a_question_is_asked_and_answered(desk: Desk, asked: tuple[str, str, str]) -> None:
+    run, seq, digest = asked
+    assert manage("approve", run, seq, "--digest", digest, "--ask", "Whose order is it?").code == 0
+    assert "Whose order is it?" in refused(manage("approve", run, seq, "--digest", digest))
+    assert "one thing" in refused(manage("approve", run, seq, "--answer", "mine", "--deny"))
+    assert manage("approve", run, seq, "--answer", "Lena's").code == 0
+    assert manage("approve", run, seq, "--digest", digest).code == 0
+    desk.work()
+    assert Run.objects.get().status == Status.DONE

@@ -62,7 +62,7 @@ CASES: dict[str, tuple[dict[str, Any], type[Robot], list[int], list[str]]] = {
     "edited": ({"four_eyes": True}, Editor, [200], ["requested", "edited", "requested", "granted"]),
     "edited, of two": ({"quorum": 2}, Editor, [200], ["requested", "edited", "requested", "granted", "granted"]),
     "expired and denied": ({"ttl": 0.2, "on_expiry": "deny"}, Absent, [], ["requested", "expired"]),
-    "expired, and anew": ({"ttl": 0.2}, Late, [400], ["requested", "expired", "requested", "granted"]),
+    "expired, and anew": ({"ttl": 1}, Late, [400], ["requested", "expired", "requested", "granted"]),
 }
 
 

@@ -131,7 +131,7 @@ def brief(ctx: ToolContext, n: int = 0) -> str:
     return WORLD.call(ctx, keyed=True)
 
 
-@tool(effect="unkeyed", approval=Policy(ttl=0.1), timeout=20, max_in_flight=0.01, retry=SOON)
+@tool(effect="unkeyed", approval=Policy(ttl=0.8), timeout=20, max_in_flight=0.01, retry=SOON)
 def lapsing(ctx: ToolContext, n: int = 0) -> str:
     """Soon too late, until somebody asks for it anew."""
     WORLD.sent[ctx.key] = n

@@ -68,6 +68,7 @@ def act(given: Slot, by: Tool, after: float = 10.0, digest: str = "d", **more: A
     return next_act(given, by, asked, moment, absent)
 
 
+CHANGED = "the arguments or the tool have changed since it was approved"
 ATTEMPT = ("ATTEMPT", {"attempt": 1, "source": "worker"})
 UNKNOWN = ("OBS", {"outcome": "unknown", "error": "timed out"})
 UNDECIDED = ("RECONCILE", {"verdict": "undecided", "evidence": "busy"})
@@ -118,6 +119,22 @@ def test_what_never_happened_by_a_persons_word_is_executed(effect: str) -> None:
     assert act(slot(("RECONCILE", {"verdict": "never_happened"})), tool(effect), after=99) == Send("operator")
 
 
+@pytest.mark.parametrize(("effect", "waits"), [("read", False), ("keyed", False), ("probed", True), ("unkeyed", True)])
+def test_what_never_happened_is_executed_once_nothing_of_it_can_be_under_way(effect: str, waits: bool) -> None:
+    """Unless a key, or that it only reads, makes a second request harmless."""
+    given = slot(("RECONCILE", {"verdict": "never_happened"}))
+    by = tool(effect, max_in_flight=60)
+    sent = START.timestamp() + 2
+    soon = act(given, by, after=30)
+    assert soon == Send("operator") if not waits else isinstance(soon, WaitUntil) and soon.at == sent + 60
+    assert act(given, by, after=63) == Send("operator")
+
+
+def test_a_key_that_is_forgotten_makes_nothing_harmless() -> None:
+    given = slot(("RECONCILE", {"verdict": "never_happened"}))
+    assert isinstance(act(given, tool("keyed", key_ttl=5, max_in_flight=60), after=30), WaitUntil)
+
+
 def test_a_probe_that_a_person_asks_for_is_made_even_after_three_undecided() -> None:
     asked = slot(UNDECIDED, UNDECIDED, UNDECIDED, ("RECONCILE", {"verdict": "probe"}))
     assert act(asked, tool("probed"), after=99) == Ask()
@@ -136,20 +153,19 @@ def test_a_gated_call_waits_for_its_approval_and_for_no_other() -> None:
     assert act(slot(gate="approval"), keyed) == RequestApproval()
     waiting = act(slot(requested, gate="approval"), keyed)
     assert waiting == AwaitPerson("awaiting_approval", "function (step 1) waits for approval")
-    anew = ("APPROVAL", {"verdict": "requested", "digest": "other"})
+    anew = ("APPROVAL", {"verdict": "requested", "digest": "other", "why": "it was edited"})
     again = act(slot(requested, granted, anew, gate="approval"), keyed, digest="other")
-    assert isinstance(again, AwaitPerson) and again.why.endswith(
-        "anew: the tool has changed since the call was decided"
-    )
+    assert isinstance(again, AwaitPerson) and again.why.endswith("waits for approval, anew: it was edited")
     assert act(slot(requested, granted, gate="approval"), keyed) == Send("approval")
-    assert act(slot(requested, granted, gate="approval"), keyed, digest="other") == RequestApproval()
-    assert act(slot(requested, gate="approval"), keyed, digest="other") == RequestApproval()
+    assert act(slot(requested, granted, gate="approval"), keyed, digest="other") == RequestApproval(CHANGED)
+    changed = act(slot(requested, gate="approval"), keyed, digest="other")
+    assert changed == RequestApproval("the tool has changed since it was asked for")
 
 
 def test_a_granted_call_whose_effect_is_absent_is_not_sent_under_other_code() -> None:
     granted = slot(("APPROVAL", {"verdict": "granted", "digest": "d"}), ATTEMPT, gate="approval")
     assert act(granted, tool("probed"), absent=True) == Send("resume")
-    assert act(granted, tool("probed"), absent=True, digest="other") == RequestApproval()
+    assert act(granted, tool("probed"), absent=True, digest="other") == RequestApproval(CHANGED)
 
 
 def test_cancelling_withdraws_what_was_surely_not_done_and_finds_out_the_rest() -> None:

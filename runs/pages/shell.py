@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from django.db import connection
 from django.http import HttpRequest
 from django.template.loader import render_to_string
-from django.urls import Resolver404, resolve
 
-from runs.access import ROLES, Person, agents_of
+from runs.access import ROLES, SEE_AUDIT, VIEW, Person, agents_of
 from runs.models import Gate
 from runs.pages.sharing import shared
 from runs.pages.zones import zone_of
@@ -29,6 +27,7 @@ class Place:
     path: str
     word: str
     icon: str
+    permission: str = VIEW
 
 
 PLACES = (
@@ -36,7 +35,7 @@ PLACES = (
     Place("runs", "/runs", "Runs", "runs"),
     Place("inbox", "/inbox", "Inbox", "inbox"),
     Place("workers", "/workers", "Workers", "server"),
-    Place("audit", "/audit", "Audit", "scroll"),
+    Place("audit", "/audit", "Audit", "scroll", SEE_AUDIT),
 )
 
 
@@ -46,8 +45,8 @@ def shell(request: HttpRequest) -> dict[str, Any]:
     if user is None or not user.is_authenticated:
         return {}
     return {
-        "places": places,
-        "docked": docked,
+        "places": lambda: places(user),
+        "docked": lambda: docked(user),
         "role": lambda: role_of(user),
         "zone": lambda: str(zone_of(request)),
         "inbox_count": lambda: _once(request, "inbox_count", lambda: inbox_count(user)),
@@ -62,24 +61,14 @@ def _once(request: HttpRequest, name: str, ask: Any) -> Any:
     return kept[name]
 
 
-@cache
-def places() -> Sequence[Place]:
-    return [place for place in PLACES if _is_there(place.path)]
+def places(user: Person) -> Sequence[Place]:
+    return [place for place in PLACES if user.has_perm(place.permission)]
 
 
-@cache
-def docked() -> Sequence[Place]:
-    """On a phone: what one reaches for first stands first."""
+def docked(user: Person) -> Sequence[Place]:
+    """On a phone: what one reaches for first stands first, the rest under More."""
     order = ("inbox", "runs", "overview")
-    return sorted((place for place in places() if place.section in order), key=lambda place: order.index(place.section))
-
-
-def _is_there(path: str) -> bool:
-    try:
-        resolve(path)
-    except Resolver404:
-        return False
-    return True
+    return sorted((place for place in places(user) if place.section in order), key=lambda one: order.index(one.section))
 
 
 def role_of(user: Person) -> str:

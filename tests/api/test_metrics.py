@@ -28,6 +28,7 @@ NAMES = {
     "holdfast_approvals_oldest_age_seconds": "gauge",
     "holdfast_runs_stranded": "gauge",
     "holdfast_leases_lost": "counter",
+    "holdfast_chains_broken": "gauge",
     "holdfast_fenced_writes": "counter",
     "holdfast_step_seconds": "histogram",
     "holdfast_append_seconds": "histogram",

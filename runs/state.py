@@ -16,7 +16,8 @@ from runs.policies import Policy
 from runs.slots import Approval, Attempt, Control, Decider, Decision, Edit, Question, Signal, Slot
 
 MODEL_ACTOR = "model"
-MACHINES = frozenset({"worker", MODEL_ACTOR, "system", "parent"})  # every other actor is a person, or acts for one
+# Every other actor is a person, or acts for one. "sdk" is an application that starts runs.
+MACHINES = frozenset({"worker", MODEL_ACTOR, "system", "parent", "sdk"})
 DECIDED_BY_PEOPLE = frozenset({Kind.APPROVAL, Kind.RECONCILE, Kind.ANSWER, Kind.CONTROL})
 
 

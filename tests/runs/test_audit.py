@@ -56,7 +56,8 @@ def test_a_start_is_recorded_once_and_not_when_it_is_only_repeated() -> None:
 
 
 def test_what_a_machine_starts_is_no_act_of_a_person() -> None:
-    start_run(agent=release().agent, input=1, actor="system")
+    for machine in ("system", "sdk"):
+        start_run(agent=release().agent, input={"order_id": "o-1"}, actor=machine)
     assert not AuditRecord.objects.exists()
 
 

@@ -345,19 +345,23 @@ class Worker:
 
     def _look_after(self, holds: Mapping[UUID, tuple[int, str]]) -> None:
         """Tell slices what people wrote. A run that is held but not driven (its lease seemed over just before an effect
-        or the answer to its claim was lost) is sent again: nobody else would while this session lives."""
+        or the answer to its claim was lost) is taken up again: nobody else would while this session lives."""
         for run_id, (steered, _) in holds.items():
             piece = self.driving.get(run_id)
             if piece is not None and steered > piece.seen:
                 piece.inbox.put(STEERED)
         left = [(run_id, release_id) for run_id, (_, release_id) in holds.items() if run_id not in self.driving]
         if left and not self.draining:  # in a thread: a broker that is away must not cost the lease
-            threading.Thread(target=self._send_again, args=(left,), name="send again", daemon=True).start()
+            threading.Thread(target=self._take_up, args=(left,), name="take up", daemon=True).start()
 
-    def _send_again(self, left: Sequence[tuple[UUID, str]]) -> None:
+    def _take_up(self, left: Sequence[tuple[UUID, str]]) -> None:
+        """By a message; a child of a prefork pool drives it itself, for the message would go to any of them."""
         for run_id, release_id in left:
-            log.warning("run %s is held but not driven: sent again", run_id)
-            self.dispatch(run_id, release_id)
+            log.warning("run %s is held but not driven: taken up again", run_id)
+            try:
+                (self.advance if self.session.pool == "prefork" else self.dispatch)(run_id, release_id)
+            except (psycopg.Error, PoolTimeout) as error:
+                log.warning("run %s cannot be taken up yet: %s", run_id, error)
 
     def _lose_session(self) -> None:
         """Somebody ended the session: its runs go on elsewhere. Nothing more is written; results become evidence."""

@@ -54,6 +54,27 @@ def test_a_run_whose_claim_was_committed_but_not_answered_is_taken_up_again(crew
     assert (run.epoch, run.crashes) == (2, 0)
 
 
+def test_a_child_of_a_prefork_pool_drives_what_it_holds_itself(crew: Crew, ledger: Ledger) -> None:
+    """A message would go to any child, and most surely to one that has nothing to do."""
+    worker = crew.hire(lease=1.0)
+    worker.session.pool = "prefork"
+    run_id = start("keyed", {})
+    (release_id,) = [r for r, agent in worker.agents.items() if agent.name == "keyed"]
+    crew.messages.clear()
+
+    def cut(point: str) -> None:
+        if point == "after-claim":
+            crash.hook = None
+            raise psycopg.OperationalError("the connection is lost")
+
+    crash.hook = cut
+    with pytest.raises(psycopg.OperationalError):
+        worker.advance(run_id, release_id)
+    wait_until(lambda: Run.objects.get(id=run_id).status == "done", "it is done")
+    assert_done_once(ledger, Run.objects.get(id=run_id))
+    assert (run_id, release_id) not in crew.messages
+
+
 def test_runs_that_wait_their_turn_after_a_crash_are_noted_as_taken_over_all_the_same(
     crew: Crew, ledger: Ledger
 ) -> None:

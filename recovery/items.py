@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
 
 from django.db import connection
+from django.utils import timezone
 
 from journal.encoding import decode
 from journal.entries import Entry, Kind
@@ -286,11 +287,14 @@ class ItemPage:
 
     @property
     def landed_at(self) -> datetime | None:
-        """Until when what was sent last may still act."""
-        if not self.slot.attempts:
+        """Until when what was sent last may still act, where no key makes another send safe before that."""
+        if not self.slot.attempts or self.slot.effect == "read":
             return None
-        seconds = float(self.contract.get("max_in_flight") or 0.0)
-        return datetime.fromtimestamp(self.slot.attempts[-1].at.timestamp() + seconds, UTC)
+        first, last = self.slot.attempts[0].at, self.slot.attempts[-1].at
+        remembered = timezone.now() - first < timedelta(seconds=float(self.contract.get("key_ttl") or 0.0))
+        if self.slot.effect == "keyed" and remembered:
+            return None
+        return last + timedelta(seconds=float(self.contract.get("max_in_flight") or 0.0))
 
     # -- what happened ----------------------------------------------------------------------------------------------
 

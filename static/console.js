@@ -112,7 +112,7 @@
     else if (key === "?") show(by("dlg-keys"));
     else if (key === "t") flip();
     else if (key === "j" || key === "k") step(key === "j" ? 1 : -1);
-    else if (key === "x") document.activeElement.closest?.("[data-row],tr,li")?.querySelector("input[type=checkbox]")?.click();
+    else if (key === "x") document.activeElement.closest?.("tr,li")?.querySelector("input[type=checkbox]")?.click();
     else if (key === "[" || key === "]") document.dispatchEvent(new CustomEvent("hf:ruler", { detail: key === "]" ? 1 : -1 }));
     else if (key === "Enter") {
       const row = document.activeElement.closest?.("[data-row]");
@@ -178,4 +178,34 @@
   addEventListener("offline", stale);
   addEventListener("online", connect);
   document.addEventListener("click", (event) => { if (event.target.closest("[data-reconnect]")) connect(); });
+
+  /* A list under the pointer or the focus keeps its order: a new one waits until both have left. */
+  const pending = new Map();
+  const list = (spot) => (spot?.matches?.("[data-still]") ? spot : spot?.querySelector?.("[data-still]"));
+  const order = (spot) => [...(list(spot)?.children ?? [])].map((row) => row.id).join();
+  const busy = (spot) => list(spot)?.matches(":hover") || list(spot)?.contains(document.activeElement);
+  document.addEventListener("htmx:before:swap", (event) => {
+    const { ctx, tasks } = event.detail ?? {};
+    if (ctx?.sourceElement !== document.body || !tasks) return;
+    for (let n = tasks.length - 1; n >= 0; n -= 1) {
+      const { fragment } = tasks[n];
+      const target = typeof tasks[n].target === "string" ? document.querySelector(tasks[n].target) : tasks[n].target;
+      if (!target?.id || !list(target)) continue;
+      pending.delete(target.id);
+      if (!busy(target) || order(target) === order(fragment)) continue;
+      const spot = document.createElement("template");
+      spot.content.append(fragment.cloneNode(true));
+      pending.set(target.id, spot.innerHTML);
+      tasks.splice(n, 1);
+    }
+  });
+  const settle = () => {
+    for (const [id, html] of pending) {
+      if (busy(by(id))) continue;
+      pending.delete(id);
+      htmx.swap({ text: `<hx-partial hx-target="#${id}" hx-swap="outerMorph">${html}</hx-partial>`, sourceElement: document.body, target: document.body, swap: "none" });
+    }
+  };
+  document.addEventListener("pointerout", () => setTimeout(settle, 50));
+  document.addEventListener("focusout", () => setTimeout(settle, 50));
 })();

@@ -48,7 +48,7 @@
 
   /* Suggestions: a list below the field; arrows choose, Enter or Tab takes, Escape closes. */
   const field = by("q"), list = by("q-suggest");
-  let at = -1, timer = 0, asked = "";
+  let at = -1, timer = 0, asked = "", stale = false;
   const options = () => [...list.querySelectorAll("[role=option]")];
   const close = () => { list.hidden = true; at = -1; field.setAttribute("aria-expanded", "false"); field.removeAttribute("aria-activedescendant"); };
   const mark = (next) => {
@@ -67,16 +67,17 @@
   const ask = async () => {
     const url = `${field.dataset.suggest}?${new URLSearchParams({ q: field.value, at: field.selectionStart })}`;
     asked = url;
+    clearTimeout(timer);
     const answer = await fetch(url, { headers: { "HX-Request": "true" } }).catch(() => null);
     if (!answer?.ok || asked !== url || document.activeElement !== field) return;
     list.innerHTML = await answer.text();
     const any = options().length > 0;
-    list.hidden = !any; at = -1;
+    list.hidden = !any; at = -1; stale = false;
     field.setAttribute("aria-expanded", any);
     field.removeAttribute("aria-activedescendant");
   };
   if (field && list) {
-    const soon = () => { clearTimeout(timer); timer = setTimeout(ask, 120); };
+    const soon = () => { stale = true; clearTimeout(timer); timer = setTimeout(ask, 120); };
     field.addEventListener("input", soon);
     field.addEventListener("click", soon);
     field.addEventListener("blur", () => setTimeout(close, 150));
@@ -84,7 +85,7 @@
       const open = !list.hidden;
       if (event.key === "ArrowDown" || event.key === "ArrowUp") {
         event.preventDefault();
-        if (open) mark(at + (event.key === "ArrowDown" ? 1 : -1)); else ask();
+        if (open && !stale) mark(at + (event.key === "ArrowDown" ? 1 : -1)); else ask().then(() => { if (!list.hidden) mark(0); });
       } else if (open && at >= 0 && (event.key === "Enter" || event.key === "Tab")) { event.preventDefault(); take(options()[at]); }
       else if (open && event.key === "Escape") { event.preventDefault(); event.stopPropagation(); close(); }
       else if (event.key === "Enter") { clearTimeout(timer); close(); }

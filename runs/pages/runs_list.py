@@ -37,7 +37,7 @@ def list_page(request: HttpRequest) -> HttpResponseBase:
     context = results(request, asked, reader)
     context["facets"], context["tabs"] = facets_and_tabs(asked, request.user, reader)
     part = request.headers.get("HX-Target") == RESULTS
-    status = 422 if context["fault"] else 200
+    status = 422 if context["fault"] and not part else 200
     answer = render(request, "runs/_results.html" if part else "runs/list.html", context, status=status)
     answer.headers["Vary"] = "HX-Request, HX-Target, Cookie"
     return answer

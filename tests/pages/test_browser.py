@@ -56,19 +56,6 @@ def test_the_stream_leaves_the_chosen_entry_and_redraws_it_when_its_outcome_chan
     assert page.locator(f"#row-{seq}").get_attribute("aria-current") == "true"
 
 
-def test_the_list_changes_in_place_and_announces_new_runs(site: Site) -> None:
-    first = Story()
-    page = site.open("victor", "/runs")
-    page.locator("#live", has_text="Live").wait_for()
-    first.now_is(Status.HELD, "held by olga: a look")
-    told(first.run.id)
-    page.locator(f"#run-{first.run.id}", has_text="held by olga").wait_for()
-    second = Story()
-    told(second.run.id)
-    page.get_by_text("Newer runs are there").click()
-    page.locator(f"#run-{second.run.id}").wait_for()
-
-
 def test_a_person_decides_without_any_script(site: Site) -> None:
     story, _ = awaiting_approval()
     page = site.open("ada", story.url, java_script_enabled=False)

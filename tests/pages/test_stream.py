@@ -121,9 +121,10 @@ def test_a_quiet_stream_says_that_it_lives_and_ends_in_time(victor: User, monkey
 
 def test_the_lists_first_picture_has_every_row_of_the_page_since_any_may_have_changed(victor: User) -> None:
     on_page, newer = Story(), Story()
-    _, (event,) = events(f"/live/runs?rows={on_page.run.id.hex},nonsense", 1, victor)
+    address = f"/live/runs?rows={on_page.run.id.hex},nonsense&top={on_page.run.id.hex}"
+    _, (event,) = events(address, 1, victor)
     assert f'id="run-{on_page.run.id}"' in event and f'id="run-{newer.run.id}"' not in event
-    assert "Newer runs are there" in event
+    assert "1 newer run. Show it" in event
 
 
 def test_open_streams_keep_no_database_connection(dsn: str, victor: User, tmp_path: Path) -> None:

@@ -135,6 +135,9 @@ def marks_of(entry: Entry, slot: Slot | None) -> frozenset[str]:
     args = entry.body.get("args")
     if entry.kind != Kind.TOOL_CALL or not isinstance(args, Mapping):
         return frozenset()
+    told = slot.approval.fields if slot is not None and slot.approval is not None else None
+    if told:  # the tool says itself what matters
+        return frozenset({"key", *(f"args.{name}" for name in told)})
     named = {name for name in args if isinstance(name, str) and STANDS_OUT.search(name)}
     amounts = {name for name in named if isinstance(args[name], int | float)}
     return frozenset({"key", *(f"args.{name}" for name in amounts or named)})

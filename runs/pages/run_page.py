@@ -31,7 +31,7 @@ from runs.slots import Slot
 from runs.state import MACHINES, RunState
 
 WINDOW = 200  # entries drawn at once
-MOST_PRINTED = 5_000
+MOST_PRINTED = 2_000
 MOST_REMARKS = 20
 PLAIN = Asked()
 UNVERIFIED = VerifiedMark(0, None, ok=True)

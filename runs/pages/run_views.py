@@ -15,6 +15,7 @@ from journal.entries import Entry
 from journal.export import export_run
 from journal.read import read_entries
 from runs.access import VIEW
+from runs.audit import record
 from runs.models import Run
 from runs.pages.asked import ENTRY, STATE, Asked
 from runs.pages.asked import whole as number
@@ -146,8 +147,9 @@ def journal(request: HttpRequest, ref: str) -> HttpResponseBase:
 @require_GET
 @signed_in(VIEW)
 def journal_lines(request: HttpRequest, ref: str) -> HttpResponseBase:
-    """The whole journal as `journal export` writes it."""
+    """The whole journal as `journal export` writes it. To take it is an act, too."""
     run = find_run(ref, request.user)
+    record(request.user.get_username(), "journal.export", run=run.id, agent=run.agent)
     lines: Iterator[str] = iter(()) if is_stateless(run) else (f"{line}\n" for line in export_run(run.id))
     name = f"{short_id(run.id)}.jsonl"
     answer = StreamingHttpResponse(lines, content_type="application/x-ndjson")

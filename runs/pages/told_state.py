@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -42,7 +42,7 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class ToldState:
-    """`steps` are the last of `all_steps`."""
+    """`steps` are the last of `all_steps`; `whole` has these alone, or a page of a long run would be megabytes."""
 
     seq: int
     at: datetime | None
@@ -75,9 +75,18 @@ def told_state(state: RunState, other: RunState | None = None) -> ToldState:
     compared = None
     if other is not None:
         first, then = sorted((state, other), key=lambda one: one.seq)
-        found = list(differences(flat(as_data(first)), flat(as_data(then))))
+        steps = may_differ(first, then)
+        found = list(differences(flat(as_data(first, steps)), flat(as_data(then, steps))))
         compared = Compared(first.seq, then.seq, found[:MOST_DIFFERENCES], max(len(found) - MOST_DIFFERENCES, 0))
-    return ToldState(state.seq, at, status, why, state, slots[-MOST_STEPS:], len(slots), as_data(state), compared)
+    shown = slots[-MOST_STEPS:]
+    whole = as_data(state, {slot.step for slot in shown})
+    return ToldState(state.seq, at, status, why, state, shown, len(slots), whole, compared)
+
+
+def may_differ(first: RunState, then: RunState) -> set[int]:
+    """The steps of both but those that one entry has settled for good in either."""
+    same = {step for step, slot in first.slots.items() if slot.settled and slot.obs_seq == then.slots[step].obs_seq}
+    return {step for step in then.slots if step not in same}
 
 
 def status_then(state: RunState) -> tuple[str, str]:
@@ -101,8 +110,8 @@ def status_then(state: RunState) -> tuple[str, str]:
     return (Status.RUNNING, "") if state.seq > 1 else (Status.QUEUED, "")
 
 
-def as_data(state: RunState) -> dict[str, Any]:
-    """The fold as one tree of values. Steps stand under their numbers, so that two trees can be compared by path."""
+def as_data(state: RunState, steps: Container[int]) -> dict[str, Any]:
+    """The fold as one tree of values, with these steps under their numbers: two trees can be compared by path."""
     total = spent(state, 0.0) if state.slots or state.usage else None
     controls = (state.cancel, state.held, state.diverged, state.braked, state.quarantined)
     return _said(
@@ -115,7 +124,7 @@ def as_data(state: RunState) -> dict[str, Any]:
         labels=state.labels or None,
         input=state.input,
         plan=state.plan or None,
-        steps={str(slot.step): step_data(slot) for slot in state.slots.values()},
+        steps={str(slot.step): step_data(slot) for slot in state.slots.values() if slot.step in steps} or None,
         open=[slot.step for slot in state.unsettled()] or None,
         signals={
             str(signal.seq): {"name": signal.name, "payload": signal.payload, "from": signal.actor, "step": signal.step}

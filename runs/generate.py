@@ -20,8 +20,11 @@ from journal.copying import PastAppend, copy_journals, make_partition_of
 from journal.encoding import canonical
 from journal.entries import Draft, Kind
 from runs.digests import key_of
+from runs.engine.projections import intent_record
 from runs.errors import BadInput
 from runs.models import ENDED, Release, Run, Status
+from runs.policies import ANY_ONE
+from runs.slots import Approval, Slot
 
 BATCH = 2_000  # runs a transaction
 DAYS = 30
@@ -135,7 +138,8 @@ class Story:
             "release": release_id,
             "code": "",
         } | labels
-        self.add(Kind.START, body, actor="api:" + self.rng.choice(PEOPLE))
+        self.started_by, self.release_id = "api:" + self.rng.choice(PEOPLE), release_id
+        self.add(Kind.START, body, actor=self.started_by)
         self.commit(seconds=0.0)
         self.epoch = 1
         self.at += timedelta(seconds=self.rng.expovariate(2.0))
@@ -187,9 +191,11 @@ class Story:
         self.calls += 1
         digest = sha256(f"{self.id}:{self.step}".encode()).hexdigest()
         body = {"tool": tool, "args": {argument: self.subject}, "key": key_of(self.id, self.step), "effect": effect}
-        self.add(Kind.TOOL_CALL, body | {"digest": digest, "gate": gate}, self.step)
+        self.called: dict[str, Any] = body | {"digest": digest, "gate": gate}
+        self.add(Kind.TOOL_CALL, self.called, self.step)
         if gate == "approval":
-            self.add(Kind.APPROVAL, {"verdict": "requested", "digest": digest}, self.step, actor="system")
+            asked = {"verdict": "requested", "digest": digest, "policy": ANY_ONE.content, "release": self.release_id}
+            self.add(Kind.APPROVAL, asked, self.step, actor="system")
         return self.step
 
     def observe(self, step: int) -> None:
@@ -197,9 +203,13 @@ class Story:
         self.add(Kind.OBS, {"outcome": "succeeded", "result": result, "source": "worker"}, step, settles=step)
 
     def unsettled(self, state: str, seq: int, attempt: int) -> None:
-        tool = self.tools[min(self.calls - 1, 1)][0]
-        since = {"since": self.at.isoformat(), "deadline": None, "attempt": attempt}
-        self.intents.append({"seq": seq, "step": self.step, "tool": tool, "state": state} | since)
+        """As `intent_record` would list it."""
+        slot = Slot(self.step, "call", seq, self.at, self.called)
+        if state == "awaiting_approval":
+            digest = self.called["digest"]
+            slot.approval = Approval("requested", seq + 1, self.at, "system", digest, requested_at=self.at)
+        record = intent_record(slot, asked_by=self.started_by)
+        self.intents.append(record | {"state": state, "since": self.at.isoformat(), "attempt": attempt})
 
     # -- what happened ----------------------------------------------------------------------------------------------
 

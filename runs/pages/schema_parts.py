@@ -47,7 +47,7 @@ class Part:
     @property
     def label(self) -> str:
         title = self.schema.get("title")
-        return readable(title if isinstance(title, str) and title else self.name)
+        return readable(title if isinstance(title, str) and title else self.name.replace("_", " ").capitalize())
 
     @property
     def has_default(self) -> bool:
@@ -142,8 +142,10 @@ class Reader:
             if not isinstance(found, Mapping) or name not in found:
                 return None
             found = found[name]
-        beside = {name: said for name, said in schema.items() if name != "$ref"}
-        return {**found, **beside} if isinstance(found, Mapping) else None
+        if not isinstance(found, Mapping):
+            return None
+        unnamed = {name: said for name, said in found.items() if name != "title"}
+        return {**unnamed, **{name: said for name, said in schema.items() if name != "$ref"}}
 
 
 def or_null(schema: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -6,6 +6,12 @@
     if (narrow.matches && event.target.closest?.("a.item")) event.stopPropagation();
   }, true);
 
+  /* x ticks the row that has the focus, where its tool can be asked. It writes nothing. */
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "x" || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+    document.activeElement.closest?.("a.item")?.closest("li").querySelector("input[type=checkbox]")?.click();
+  });
+
   /* The row of the item that is shown. */
   const mark = () => {
     const shown = document.getElementById("item")?.dataset.item;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -12,6 +13,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
+from journal.tags import Sealed
 from recovery.forms import ApproveForm, AskForm, EditNoteForm, OldApprovalForm, RejectForm, ReplyForm
 from recovery.items import ItemPage
 from recovery.pages.listing import item_context
@@ -100,12 +102,23 @@ def ask_back(request: HttpRequest, ref: str, seq: int) -> HttpResponseBase:
     return shown(request, "ask_back", page, form)
 
 
+def editable(page: ItemPage) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Schema and values of the arguments that a person may read. The command keeps what is sealed as it is."""
+    schema = dict(page.contract.get("parameters") or {})
+    sealed = {name for name, value in page.args.items() if isinstance(value, Sealed)}
+    if sealed:
+        schema["properties"] = {name: s for name, s in schema.get("properties", {}).items() if name not in sealed}
+        schema["required"] = [name for name in schema.get("required", ()) if name not in sealed]
+    return schema, {name: value for name, value in page.args.items() if name not in sealed}
+
+
 @require_http_methods(GET_OR_POST)
 @signed_in(APPROVE)
 def edit(request: HttpRequest, ref: str, seq: int) -> HttpResponseBase:
     form = EditNoteForm(request.POST or None)
     page = ItemPage(find_run(ref, request.user), seq)
-    args = SchemaForm(page.contract.get("parameters") or {}, request.POST or None, initial=page.args, prefix="args")
+    schema, initial = editable(page)
+    args = SchemaForm(schema, request.POST or None, initial=initial, prefix="args")
     opened(request, "edit", ref, seq, form, args=args)
     if request.method == "POST" and all([form.is_valid(), args.is_valid()]):
         try:

@@ -34,6 +34,7 @@ SECRET_KEY_FALLBACKS = [key for key in os.environ.get("SECRET_KEY_FALLBACKS", ""
 DEBUG = False
 ALLOWED_HOSTS = list(ENVIRONMENT.hosts)
 ROOT_URLCONF = "config.urls"
+APPEND_SLASH = False  # no address of ours ends in one
 ASGI_APPLICATION = "config.asgi.application"
 
 INSTALLED_APPS = [

@@ -11,6 +11,7 @@ from django.http import HttpRequest
 from django.template.loader import render_to_string
 
 from runs.access import ROLES, SEE_AUDIT, VIEW, Person, agents_of
+from runs.gates import gates_seen
 from runs.models import Gate
 from runs.pages.sharing import shared
 from runs.pages.zones import zone_of
@@ -50,7 +51,7 @@ def shell(request: HttpRequest) -> dict[str, Any]:
         "role": lambda: role_of(user),
         "zone": lambda: str(zone_of(request)),
         "inbox_count": lambda: _once(request, "inbox_count", lambda: inbox_count(user)),
-        "conditions": lambda: _once(request, "conditions", conditions),
+        "conditions": lambda: _once(request, "conditions", lambda: conditions(user)),
     }
 
 
@@ -99,9 +100,9 @@ def inbox_count(user: Person | None) -> int:
         return int(cursor.fetchone()[0])
 
 
-def conditions() -> Sequence[Gate]:
-    """The newest gates in force."""
-    return list(Gate.objects.filter(lifted_at=None).order_by("-id")[:MOST_GATES])
+def conditions(user: Person | None) -> Sequence[Gate]:
+    """The newest gates in force that may stop runs which this one sees."""
+    return list(gates_seen(user)[:MOST_GATES])
 
 
 STREAMS_ASK_EVERY = 2.0  # seconds, once for all viewers of the same scope
@@ -120,7 +121,7 @@ class ShellPicture:
         """Partials by target. The first picture has them all: the page may be older than the stream."""
         user = self._request.user
         count = shared.get(("inbox", agents_of(user)), STREAMS_ASK_EVERY, lambda: inbox_count(user))
-        gates = shared.get("conditions", STREAMS_ASK_EVERY, conditions)
+        gates = shared.get(("conditions", agents_of(user)), STREAMS_ASK_EVERY, lambda: conditions(user))
         tells = (count, [gate.pk for gate in gates])
         if tells == self._told:
             return {}

@@ -37,5 +37,5 @@ def manual(request: HttpRequest, page: str) -> HttpResponse:
 def file_of(page: str) -> Path:
     try:
         return Path(safe_join(BUILT, page or "index.html"))
-    except SuspiciousFileOperation:
+    except (SuspiciousFileOperation, ValueError):  # a path out of the folder, or one with NUL
         raise Http404 from None

@@ -161,6 +161,7 @@
     clearTimeout(later);
     const sse = document.body._htmx?.sse, url = document.body.getAttribute("hx-sse:connect");
     if (sse?.delayCanceller) sse.delayCanceller();
+    else if (sse?.reader) sse.reader.cancel(); /* it may hang on a network that is gone */
     else if (!sse && url) htmx.ajax("GET", url, { source: document.body, swap: "none" });
   };
   const again = (event) => {

@@ -12,6 +12,7 @@ from django.db.models import Count, F, Max, Q
 from runs.access import Person, seen_by
 from runs.gates import gates_seen
 from runs.models import ENDED, Gate, Permit, Release, Run, Status, WorkerSession
+from runs.pages.schema_parts import required_first
 from runs.rest.fleet import AgentOut, GateOut, agent_out, gates_out
 
 MOST_COUNTED = 10_000
@@ -65,8 +66,9 @@ class Parameter:
         return self.schema.get("writeOnly") is True
 
 
-def parameters_of(schema: Mapping[str, Any] | None) -> list[Parameter]:
-    needed, named = (schema or {}).get("required") or (), (schema or {}).get("properties") or {}
+def parameters_of(given: Mapping[str, Any] | None) -> list[Parameter]:
+    schema = required_first(given or {})
+    needed, named = schema.get("required") or (), schema.get("properties") or {}
     return [Parameter(name, one if isinstance(one, Mapping) else {}, name in needed) for name, one in named.items()]
 
 

@@ -58,6 +58,13 @@ def test_the_form_is_made_from_what_the_agent_takes(olga: Client) -> None:
         assert part in page, part
 
 
+def test_what_is_needed_comes_first_in_the_order_that_was_declared(olga: Client) -> None:
+    named = {name: {"type": "string"} for name in ("order_id", "to", "a")}
+    release(takes={"type": "object", "properties": named, "required": ["order_id", "to"]})
+    page = olga.get(START).content.decode()
+    assert re.findall(r'name="input/(\w+)"', page) == ["order_id", "to", "a"]
+
+
 def test_a_run_is_started_with_what_was_typed(olga: Client) -> None:
     made = release()
     given = typed(olga, labels="team:a\nticket: 9\n", priority="3")

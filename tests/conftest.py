@@ -35,6 +35,7 @@ TEMPLATE = "holdfast_template"
 FORGETFUL = {
     "fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_connections": "200",
     "autovacuum": "off",  # no database lives so long
+    "wal_level": "minimal", "max_wal_senders": "0", "io_method": "sync",
 }  # fmt: skip
 # Waits until the session's first process lets go of the pipe, then ends whatever servers lie in the folder.
 WATCHER = """

@@ -15,7 +15,7 @@ from tests.docs.manual import ROOT, Block
 from tests.rig.fleet import Nursery
 
 PLAIN = re.compile(r"python manage\.py [^|&;<>$`]+")
-PATIENCE = 60.0
+PATIENCE = 180.0  # seconds for a block of commands: each is a process
 
 
 @dataclass

@@ -117,7 +117,7 @@ def test_sixteen_children_a_sweeper_and_a_hundred_live_pages_live_on_forty_conne
     live = "SELECT 1 FROM runs_workersession WHERE ended_at IS NULL"
     fleet.until(lambda: len(fleet.ask(live)) == CHILDREN, "all children serve", within=90)
     runs = [start("chain", {"steps": 3, "effect": "keyed"}) for _ in range(2 * CHILDREN)]
-    with ExitStack() as pages, ThreadPoolExecutor(20) as readers:
+    with ExitStack() as pages, ThreadPoolExecutor(8) as readers:
         streams = [pages.enter_context(console.opened(f"/live/runs/{run_id}")) for run_id in runs * 3]
         streams += [pages.enter_context(console.opened("/live/runs")) for _ in range(4)]
         assert [stream.status for stream in streams] == [200] * 100

@@ -198,7 +198,7 @@ def is_form(schema: Mapping[str, Any]) -> bool:
 
 
 def required_first(schema: Any) -> Any:
-    """The schema with the fields of its objects in an order: a release is kept as jsonb, which forgets the declared one,
+    """The schema with the fields of its objects in order: a release is kept as jsonb, which forgets the declared one,
     but not the order of `required`."""
     if isinstance(schema, list):
         return [required_first(one) for one in schema]

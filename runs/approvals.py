@@ -10,6 +10,7 @@ from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser, User
 from django.db import connection
 
+from journal.payloads import payload_store
 from journal.read import read_entries
 from runs import consent
 from runs.commands import Held, fresh, locked_run, wake
@@ -60,7 +61,10 @@ def decide_approval(
         held.refuse_if_ended()
         consent.refuse(slot, said, frozenset({held.state.started_by, started_by(run_id)}))
         decides = consent.is_decision(slot, said)
-        held.append(consent.entries(slot, said, contract_of(held, slot)), actor)
+        entries = consent.entries(slot, said, contract_of(held, slot))
+        for entry in entries:
+            entry.body = payload_store().offload(run_id, entry.body)
+        held.append(entries, actor)
         if decides:
             wake(held, f"{consent.VERDICTS[verdict]} by {actor}")
         else:

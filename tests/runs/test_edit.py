@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from journal.entries import Kind
+from journal.payloads import Pointer
 from runs.errors import AlreadyDecided, DigestMismatch, EditInvalid, EditTooLate, FourEyes
 from runs.models import Run
 from runs.queries import entries_of
@@ -153,6 +154,15 @@ def test_a_changed_call_is_decided_again_as_the_agent_decided_it(desk: Crew, led
     assert redecide(own, entries_of(run_id)) is None
     if agent == "pays-twice":
         assert result(run_id) == [200, 200], "the agent sees what was really sent"
+
+
+def test_large_arguments_are_kept_beside_the_journal_and_sent_whole(desk: Crew, ledger: Ledger) -> None:
+    run_id = asks(desk)
+    edit(run_id, memo="m" * 200_000)
+    assert isinstance(approvals(run_id)[1].body["args"], Pointer)
+    desk.drive(run_id)
+    say(run_id, actor="max")
+    assert desk.drive(run_id).status == "done" and sent(ledger, run_id) == [400]
 
 
 def test_an_edit_changes_its_own_call_only(desk: Crew, ledger: Ledger) -> None:

@@ -15,6 +15,7 @@ MOST_FOLDED = 50.0  # percent of the line, all folds together
 TICKS = (0, 20, 40, 60, 80, 100)
 NEAR, APART, FAR_APART = 10.0, 18.0, 40.0  # percent; milliseconds need more room
 GROWS = 1.3  # a run that goes on is drawn with room to the right, so that an entry more moves no bar before it
+LEAST = 5.0  # seconds that its line has room for at least
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ def axis_over(times: Sequence[datetime], now: datetime, *, folded: bool = True, 
     waits = [span for span in spans if folded and span[1] - span[0] > FOLD_SECONDS]
     fold = min(FOLD_PERCENT, MOST_FOLDED / len(waits)) if waits else 0.0
     busy = sum(b - a for a, b in spans) - sum(b - a for a, b in waits)
-    rest, room = 100 - fold * len(waits), roomy(busy) if grows else busy
+    rest, room = 100 - fold * len(waits), max(roomy(busy), LEAST) if grows else busy
     cuts, folds, x = [(0.0, 0.0)], [], 0.0
     for a, b in spans:
         width = fold if folded and b - a > FOLD_SECONDS else rest * (b - a) / room

@@ -19,7 +19,7 @@ from runs.access import ensure_demo_users
 from runs.models import Status
 from runs.pages import live, pulse
 from tests.pages.browser import serving, told
-from tests.pages.journals import Story
+from tests.pages.journals import Story, session
 
 pytestmark = pytest.mark.usefixtures("dsn")
 
@@ -99,6 +99,48 @@ def test_a_reconnect_gets_what_came_after_the_last_event_that_it_saw(victor: Use
     assert event.startswith("id: 2\n") and 'id="row-2"' in event
     _, (event,) = events(f"/live/runs/{story.run.id}?upto=1", 1, victor, **{"Last-Event-ID": "2"})
     assert 'id="row-2"' not in event
+
+
+def test_what_is_new_is_appended_and_what_it_changed_is_drawn_over_and_nothing_else_is_sent(victor: User) -> None:
+    story = Story().now_is(Status.RUNNING, session=session("w1"))
+    for n in range(5):
+        story.call(order_id=f"o-{n}")
+        story.result({})
+    last = story.last
+
+    def goes_on() -> None:
+        story.call(order_id="new")
+        story.result({"id": "refund-1"})
+        told(story.run.id)
+
+    _, (_, event) = events(f"/live/runs/{story.run.id}?axis=seq&upto={last}", 2, victor, goes_on)
+    assert f"id: {last + 2}\n" in event and 'id="timeline"' not in event
+    assert 'hx-target="#wf-steps" hx-swap="append"' in event and event.count('class="wf-row"') == 2
+    assert 'hx-target="#ruler-scale"' in event and 'hx-target="#questions"' not in event
+
+
+def test_a_row_that_changes_is_drawn_over_in_its_place(victor: User) -> None:
+    story = Story().now_is(Status.RUNNING, session=session("w1"))
+    seq = story.call(order_id="o-1")
+
+    def goes_on() -> None:
+        story.result({"id": "refund-1"})
+        told(story.run.id)
+
+    _, (_, event) = events(f"/live/runs/{story.run.id}?upto={seq}", 2, victor, goes_on)
+    assert 'hx-target="#rows-step-1" hx-swap="append"' in event
+    assert f'hx-target="#line-{seq}" hx-swap="outerMorph"' in event or 'id="step-1"' in event
+
+
+def test_whoever_missed_entries_gets_the_window_anew_and_who_missed_none_gets_none(victor: User) -> None:
+    story = Story()
+    story.call(order_id="o-1")
+    story.result({})
+    address = f"/live/runs/{story.run.id}?upto=1"
+    _, (missed,) = events(address, 1, victor, **{"Last-Event-ID": "2"})
+    assert 'id="timeline"' in missed and missed.count('class="wf-row"') == 3
+    _, (none,) = events(address, 1, victor, **{"Last-Event-ID": "3"})
+    assert 'class="wf-row"' not in none
 
 
 def test_a_change_of_status_without_an_entry_is_told_too(victor: User, monkeypatch: pytest.MonkeyPatch) -> None:

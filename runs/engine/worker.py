@@ -274,7 +274,6 @@ class Worker:
             return trees.ended_children(conn, children, self.store)
 
     def started_by(self, run_id: UUID) -> str:
-        """Who started the root of the run's tree."""
         with self.connections.connection() as conn:
             return trees.started_by(run_id, conn)
 

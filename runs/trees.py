@@ -66,6 +66,7 @@ class Newborn:
     business_id: str = ""
     sealed: tuple[bytes, bytes, bytes] = (b"", b"", b"")
     refused: str = ""
+    input: Any = None  # as the parent's journal keeps it, once the child's agent is known
 
     def as_columns(self) -> Mapping[str, Any]:
         salt, digest, body = self.sealed
@@ -87,16 +88,16 @@ def newborn(
         return Newborn(step, move.agent, refused=f"{lost[0]} cannot be journaled: give JSON values, dates or bytes")
     release, unique, seconds, written = row
     takes = None if written is None else json.loads(written)
+    input = sealed_by(takes, move.input)
     if refusal := input_refusal(takes, move.input):
-        return Newborn(step, move.agent, refused=refusal)
+        return Newborn(step, move.agent, refused=refusal, input=input)
     labels = dict(move.labels or {})
     business = business_id_of(unique, labels)
     if business and (holder := _row(conn, OPEN_RUN, (move.agent, business))) is not None:
-        return Newborn(step, move.agent, refused=f"{business} belongs to the open run {holder[0]}")
+        return Newborn(step, move.agent, refused=f"{business} belongs to the open run {holder[0]}", input=input)
     lasts = move.deadline or seconds
     deadline = now + lasts if lasts else 0.0
     code = own[release].code_digest if release in own else ""
-    input = sealed_by(takes, move.input)
     body: dict[str, Any] = {"agent": move.agent, "input": input, "release": release, "code": code}
     body |= {"parent": {"run": str(parent), "step": step}}
     body |= {"labels": labels} if labels else {}
@@ -105,7 +106,7 @@ def newborn(
     if len(encode(body)) > store.limit:
         body = store.offload(child, body)
     (sealed,) = seal([Draft(Kind.START, body)])
-    return Newborn(step, move.agent, child, release, json.dumps(labels), deadline, business or "", sealed)
+    return Newborn(step, move.agent, child, release, json.dumps(labels), deadline, business or "", sealed, input=input)
 
 
 def depth_of(conn: Conn, run_id: UUID) -> int:
@@ -127,7 +128,12 @@ def only_one(child: Newborn, before: Iterable[Newborn]) -> Newborn:
             and not other.refused
             and (other.agent, other.business_id) == (child.agent, child.business_id)
         ):
-            return Newborn(child.step, child.agent, refused=f"{child.business_id} belongs to its sibling {other.id}")
+            return Newborn(
+                child.step,
+                child.agent,
+                refused=f"{child.business_id} belongs to its sibling {other.id}",
+                input=child.input,
+            )
     return child
 
 

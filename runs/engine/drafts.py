@@ -18,7 +18,7 @@ from runs.mistakes import cannot_keep, unknown_tool
 from runs.moves import Ask, Call, Decided, Fail, Finish, Move, Sleep, Spawn, WaitFor, as_record, some
 from runs.outcomes import describe
 from runs.policies import Policy
-from runs.secrets import SecretUnreadable, opened, redacted
+from runs.secrets import SecretUnreadable, opened, seals_in
 from runs.slots import Control, Slot
 from runs.state import MODEL_ACTOR
 from runs.tools import Tool
@@ -96,7 +96,7 @@ def spawned(step: int, move: Spawn, child: Newborn) -> list[Draft]:
     body: dict[str, Any] = {
         "verb": "spawned",
         "agent": move.agent,
-        "input": move.input,
+        "input": move.input if child.input is None else child.input,
         "child": str(child.id) if child.id else None,
         "release": child.release,
     }
@@ -178,7 +178,7 @@ def faults(agent: Agent, call: Call) -> list[str]:
     if problems(call.args):
         return cannot_keep(f"{call.tool}: the argument ", call.args)
     try:
-        return tool.faults(opened(call.args) if tool.has_secrets or redacted() else call.args)
+        return tool.faults(opened(call.args) if any(seals_in(call.args)) else call.args)
     except SecretUnreadable as error:
         return [str(error)]
 

@@ -69,7 +69,7 @@ class Flight:
             return said
         assert self.tool is not None and self.slot is not None
         try:
-            self.secrets = tuple(words_of(self.slot.args)) if self.tool.has_secrets or redacted() else ()
+            self.secrets = tuple(words_of(self.slot.args))
         except SecretUnreadable as error:
             raise TransientError(str(error)) from error  # nothing was sent: another worker may have the key
         if self.probing:

@@ -155,16 +155,19 @@ class Memory:
             return Newborn(step, move.agent, refused=TOO_DEEP)
         if lost := problems({"input": move.input}, "child"):
             return Newborn(step, move.agent, refused=f"{lost[0]} cannot be journaled: give JSON values, dates or bytes")
+        input = sealed_by(agent.takes, move.input)
         if refusal := input_refusal(agent.takes, move.input):
-            return Newborn(step, move.agent, refused=refusal)
+            return Newborn(step, move.agent, refused=refusal, input=input)
         business = business_id_of(agent.unique, move.labels or {}) or ""
         if (holder := self._open_run_with(agent.name, business)) is not None:
-            return Newborn(step, move.agent, refused=f"{business} belongs to the open run {holder.id}")
+            return Newborn(step, move.agent, refused=f"{business} belongs to the open run {holder.id}", input=input)
         body = start_body(agent, move.input, move.labels) | {"parent": {"run": str(parent), "step": step}}
         lasts = move.deadline or agent.deadline or 0.0
         sealed = (b"", b"", encode(body))
         child = uuid5(parent, str(step))
-        return Newborn(step, move.agent, child, agent.release_id, deadline=lasts, business_id=business, sealed=sealed)
+        return Newborn(
+            step, move.agent, child, agent.release_id, deadline=lasts, business_id=business, sealed=sealed, input=input
+        )
 
     def depth_of(self, run_id: UUID) -> int:
         """How many runs are above it."""

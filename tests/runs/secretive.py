@@ -13,6 +13,7 @@ from runs.sdk import (
     Retry,
     RunView,
     Secret,
+    Spawn,
     ToolContext,
     TransientError,
     UnknownOutcome,
@@ -107,3 +108,15 @@ def unsealed(run: RunView) -> Generator[Any, Any, Any]:
 @flow(name="hands-on", version="1", tools=[plain])
 def hands_on(run: RunView) -> Generator[Any, Any, Any]:
     return (yield Call(plain, text=run.input["card"]))
+
+
+@flow(name="takes-a-secret", version="1", tools=[plain], input=Account)
+def takes(run: RunView) -> Generator[Any, Any, Any]:
+    return (yield Call(plain, text=run.input["password"]))
+
+
+@flow(name="spawns", version="1", tools=[plain])
+def spawns(run: RunView) -> Generator[Any, Any, Any]:
+    said = yield Spawn("takes-a-secret", {"name": "olga", "password": SECRET})
+    yield Call(plain, text="afterwards")
+    return said

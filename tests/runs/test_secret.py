@@ -130,6 +130,14 @@ def test_a_worker_without_the_key_sends_nothing_and_says_what_it_needs(
     assert everywhere(crew, log, CARD) == []
 
 
+def test_a_child_takes_a_secret_that_its_parents_journal_does_not_tell(crew: Crew, log: io.StringIO) -> None:
+    run_id = start("spawns", {})
+    assert crew.drive_tree(run_id).status == "done", Run.objects.get(id=run_id).reason
+    assert secretive.seen == [SECRET, "afterwards"]
+    assert everywhere(crew, log, SECRET) == []
+    assert isinstance(state(run_id).slots[1].body["input"]["password"], Sealed)
+
+
 def test_what_people_say_is_struck_and_what_they_hand_on_is_sealed(crew: Crew, log: io.StringIO, settings: Any) -> None:
     settings.HOLDFAST_REDACT = r"\b4\d{15}\b"
     run_id = start("hands-on", {"card": "none"})

@@ -35,7 +35,9 @@ def manual(request: HttpRequest, page: str) -> HttpResponse:
 
 
 def file_of(page: str) -> Path:
+    if "\0" in page:
+        raise Http404
     try:
         return Path(safe_join(BUILT, page or "index.html"))
-    except (SuspiciousFileOperation, ValueError):  # a path out of the folder, or one with NUL
+    except SuspiciousFileOperation:
         raise Http404 from None

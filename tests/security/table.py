@@ -59,7 +59,9 @@ PAGES: dict[str, Line] = {
     "runs/<str:ref>/journal": Line(),
     "runs/<str:ref>/journal.jsonl": Line(),
     "runs/<str:ref>/entries/<int:seq>/payloads/<str:sha256>": Line(),
+    "runs/<str:ref>/acts": Line(),
     "runs/<str:ref>/asks/<int:seq>/answer": Line(JUDGE, JUDGE, {"value": "yes"}),
+    "runs/<str:ref>/acts": Line(),
     "runs/<str:ref>/kill-worker": Line(NONE, OPERATE),
     r"^runs/(?P<ref>[^/]+)/(?P<verb>cancel|hold|resume|release|retry|signal|note)$": Line(
         OPERATE, OPERATE, WHY, "runs/{ref}/hold"
@@ -89,6 +91,7 @@ PAGES: dict[str, Line] = {
     "runs/<str:ref>/intents/<int:seq>/reconcile": Line(JUDGE, JUDGE, {"verdict": "probe", "evidence": "seen"}),
     "live/shell": Line(),
     "live/overview": Line(),
+    "live/workers": Line(),
     "live/bulk/<int:bulk_id>": Line(),
     "live/runs": Line(),
     "live/runs/<uuid:run_id>": Line(),
@@ -116,6 +119,7 @@ API: dict[tuple[str, str], tuple[frozenset[str], Any]] = {
     ("POST", "/runs/{ref}/intents/{seq}/approval"): (APPROVE, {"verdict": "approve", "digest": "0" * 64}),
     ("POST", "/runs/{ref}/intents/{seq}/question"): (JUDGE, {"text": "so"}),
     ("POST", "/runs/{ref}/intents/{seq}/reconcile"): (JUDGE, {"verdict": "probe", "evidence": "seen"}),
+    ("POST", "/runs/{ref}/intents/{seq}/adopt"): (JUDGE, {"evidence": 7, "reason": "test"}),
     ("GET", "/workers"): (ALL, None),
     ("GET", "/releases"): (ALL, None),
     ("GET", "/agents"): (ALL, None),

@@ -121,3 +121,20 @@ def test_an_intent_that_is_settled_by_its_tool_is_not_in_doubt(cast: Cast, desk:
     steps = cast("victor").get(f"/runs/{run['id']}/state").json()["steps"]
     path = f"/runs/{run['id']}/intents/{steps[0]['seq']}/reconcile"
     assert problem(cast("ada").post(path, {"verdict": "happened", "evidence": "seen"}))["status"] == 409
+
+
+def test_a_file_and_an_id_go_with_the_evidence(cast: Cast, intent: dict[str, Any]) -> None:
+    file = {"name": "scan.pdf", "type": "application/pdf", "content": "JVBERg=="}
+    body = {"verdict": "happened", "evidence": "row 7", "external_id": "re_1Pq", "evidence_file": file}
+    broken = problem(cast("ada").post(path_of(intent), body | {"evidence_file": file | {"content": "not base64!"}}))
+    assert (broken["status"], broken["title"]) == (422, "File unreadable")
+    assert cast("ada").post(path_of(intent), body).status_code == 200
+    entries = cast("ada").get(f"/runs/{intent['run_id']}/journal").json()["items"]
+    said = next(e["body"] for e in entries if e["kind"] == "RECONCILE")
+    assert (said["evidence"], said["external_id"], said["file"]["name"]) == ("row 7", "re_1Pq", "scan.pdf")
+
+
+def test_a_late_result_that_is_not_there_is_not_adopted(cast: Cast, intent: dict[str, Any]) -> None:
+    path = path_of(intent).replace("/reconcile", "/adopt")
+    assert problem(cast("ada").post(path, {"evidence": 1, "reason": "x"}))["type"].endswith(":evidence-useless")
+    assert cast("victor").post(path, {"evidence": 1, "reason": "x"}).status_code == 403

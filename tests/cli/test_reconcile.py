@@ -1,10 +1,12 @@
 """`manage.py reconcile`: what became of an intent in doubt, with evidence."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from runs.models import Run, Status
+from runs.queries import entries_of
 from tests.api.conftest import Desk
 from tests.cli.manage import AtTerminal, manage, refused
 
@@ -47,3 +49,13 @@ def test_what_is_wrong_is_refused(doubt: tuple[str, str]) -> None:
     assert "--result" in refused(manage("reconcile", *doubt, "happened", "--evidence", "x", "--result", "{"))
     assert "cannot be asked" in refused(manage("reconcile", *doubt, "probe", "--evidence", "x"))
     assert "attempt 7" in refused(manage("reconcile", *doubt, "happened", "--evidence", "x", "--attempt", 7))
+
+
+def test_a_file_and_an_id_go_with_the_evidence(doubt: tuple[str, str], tmp_path: Path) -> None:
+    scan = tmp_path / "scan.pdf"
+    scan.write_bytes(b"%PDF")
+    words = ("--evidence", "see the scan", "--external-id", "p-9", "--file", scan)
+    assert manage("reconcile", *doubt, "happened", *words).code == 0
+    body = next(e.body for e in entries_of(Run.objects.get().id) if e.kind == "RECONCILE")
+    assert (body["external_id"], body["file"]["name"], body["file"]["type"]) == ("p-9", "scan.pdf", "application/pdf")
+    assert "--file" in refused(manage("reconcile", *doubt, "happened", *words[:-1], tmp_path / "none"))

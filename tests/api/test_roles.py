@@ -44,6 +44,8 @@ VERBS: list[tuple[str, str, Any, set[str]]] = [
     ("POST", f"{RUN}/signal", {"name": "paid"}, {"olga", "max"}),
     ("POST", f"{RUN}/answer", {"seq": 2, "value": "yes"}, {"olga", "ada", "max"}),
     ("POST", f"{RUN}/intents/2/approval", {"verdict": "approve", "digest": "0" * 64}, {"ada", "max"}),
+    ("POST", f"{RUN}/intents/2/adopt", {"evidence": 7, "reason": "test"}, {"olga", "ada", "max"}),
+    ("POST", f"{RUN}/intents/2/question", {"text": "so"}, {"olga", "ada", "max"}),
     ("POST", f"{RUN}/intents/2/reconcile", {"verdict": "probe", "evidence": "seen"}, {"olga", "ada", "max"}),
 ]
 NAMES = [f"{method} {path.replace(NOWHERE, '{id}')}" for method, path, _, _ in VERBS]

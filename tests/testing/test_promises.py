@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from runs import promises
 from runs.promises import Promise, examine
 from runs.sdk import Absent, Found, PermanentError, Tool, ToolContext, Undecided, tool
 from runs.testing.fakes import World, faked
@@ -52,7 +53,8 @@ def test_a_sound_tool_keeps_all_its_promises() -> None:
     assert [promise.state for promise in examine(sound)] == ["kept"] * 5
 
 
-def test_a_forgetful_one_is_found_out() -> None:
+def test_a_forgetful_one_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(promises, "PROBE_PATIENCE", 0.3)  # it is never found
     assert set(broken(forgetful)) == {
         "the probe finds it after the call",
         "the same key again gives the same answer",

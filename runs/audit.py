@@ -24,6 +24,7 @@ from runs.state import MACHINES
 from runs.texts import plain_text
 
 LONGEST_NAME = 200
+PROGRAMS = MACHINES | {"sdk"}  # who starts a run in code and gives no name
 RECORD = """SELECT runs_audit_v2(true, %(actor)s, %(act)s, %(door)s, %(address)s, %(about)s::uuid, %(agent)s,
     %(subject)s, %(why)s, %(detail)s::jsonb)"""
 VERDICTS = {"granted": "intent.approve", "denied": "intent.deny", "edited": "intent.edit", "asked": "intent.ask"}
@@ -132,7 +133,7 @@ def kept(value: Any) -> Any:
 
 def record_entries(run: UUID, agent: str, entries: Sequence[Draft], first_seq: int | None, actor: str) -> None:
     """What a person's entries in a journal amount to: each act once. What a machine appends is no act of a person."""
-    if actor in MACHINES:
+    if actor in PROGRAMS:
         return
     for place, entry in enumerate(entries):
         act, detail = act_of(entry)

@@ -19,7 +19,7 @@ from journal.encoding import canonical, encode, problems
 from journal.entries import Draft, Kind, seal
 from journal.payloads import payload_store
 from runs import stateless
-from runs.audit import told
+from runs.audit import PROGRAMS, told
 from runs.dispatch import dispatch
 from runs.errors import BadInput, BusinessIdTaken, RequestKeyTaken, UnknownAgent, UnknownRelease
 from runs.inputs import input_faults, refused_input
@@ -28,7 +28,6 @@ from runs.models import Release, Run, Status
 from runs.moves import LONGEST_SLEEP, some
 from runs.registry import agents, announce_one, release_for
 from runs.secrets import sealed_by
-from runs.state import MACHINES
 from runs.texts import is_writable
 from runs.trees import business_id_of
 
@@ -169,7 +168,7 @@ def write_start(new: NewRun) -> Run | None:
 def started(new: NewRun) -> dict[str, Any]:
     """What the audit list says of it, once it has an id."""
     found = told(new.actor, "run.start", None, new.release.agent, "", "", some(request_key=new.request_key))
-    return {"only_if": new.actor not in MACHINES} | {name: found[name] for name in found if name != "about"}
+    return {"only_if": new.actor not in PROGRAMS} | {name: found[name] for name in found if name != "about"}
 
 
 def write_stateless(new: NewRun) -> Run | None:

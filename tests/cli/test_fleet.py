@@ -66,3 +66,29 @@ def test_tokens(dsn: str) -> None:
     assert user is not None and user.username == "olga" and user.has_perm("runs.start_run")
     assert "emperor" in refused(manage("token", "create", "--user", "olga", "--role", "emperor"))
     assert "--user" in refused(manage("token", "create"))
+
+
+def test_tokens_are_listed_by_number_end_and_are_revoked(dsn: str, at_terminal: AtTerminal) -> None:
+    first = manage("token", "create", "--user", "olga", "--role", "operator", "--name", "nightly").last
+    second = manage("token", "create", "--user", "ada", "--days", "30").last
+    newer, older = manage("token", "list").rows
+    assert older[1:4] == ["olga", "nightly", "live"] and older[6] == "never" and newer[1] == "ada"
+    assert [row[0] for row in manage("token", "list", "--user", "ada").rows] == [newer[0]]
+    revoked = manage("token", "revoke", older[0])
+    assert revoked.last == f"Token {older[0]} of olga is revoked."
+    assert user_of_token(first) is None and user_of_token(second) is not None
+    assert "no live token" in refused(manage("token", "revoke", older[0]))
+    told = json.loads(manage("token", "list", "--json").out)["items"]
+    assert [item["state"] for item in told] == ["live", "revoked"] and told[1]["revoked_by"].startswith("shell:")
+    assert first not in str(told) and told[0]["expires_at"] > told[0]["created_at"]
+    assert "revoked" in at_terminal("token", "list", columns=160).end().out
+
+
+def test_scopes(dsn: str) -> None:
+    manage("token", "create", "--user", "olga", "--role", "operator")
+    assert manage("scope", "olga").rows == [["every agent"]]
+    assert manage("scope", "olga", "--agent", "b", "--agent", "a").rows == [["a"], ["b"]]
+    assert manage("scope", "olga").rows == [["a"], ["b"]]
+    assert manage("scope", "olga", "--all").rows == [["every agent"]]
+    assert "not both" in refused(manage("scope", "olga", "--all", "--agent", "a"))
+    assert "no user of this name" in refused(manage("scope", "nobody", "--agent", "a"))

@@ -28,8 +28,8 @@ COMMANDS = ours()
 def test_they_are_all_here() -> None:
     wanted = {
         "agents", "answer", "approve", "cancel", "chaos", "completion", "doctor", "gate", "generate", "hold", "intents",
-        "journal", "note", "reconcile", "release", "resume", "retry", "run", "runs", "signal", "start", "token",
-        "unquarantine", "workers",
+        "journal", "note", "reconcile", "release", "resume", "retry", "run", "runs", "scope", "signal", "start",
+        "token", "unquarantine", "workers",
     }  # fmt: skip
     assert wanted <= COMMANDS.keys()
 

@@ -61,7 +61,6 @@ PAGES: dict[str, Line] = {
     "runs/<str:ref>/entries/<int:seq>/payloads/<str:sha256>": Line(),
     "runs/<str:ref>/acts": Line(),
     "runs/<str:ref>/asks/<int:seq>/answer": Line(JUDGE, JUDGE, {"value": "yes"}),
-    "runs/<str:ref>/acts": Line(),
     "runs/<str:ref>/kill-worker": Line(NONE, OPERATE),
     r"^runs/(?P<ref>[^/]+)/(?P<verb>cancel|hold|resume|release|retry|signal|note)$": Line(
         OPERATE, OPERATE, WHY, "runs/{ref}/hold"

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from journal.encoding import canonical, problems
 from runs.agents import Agent, FunctionModel
+from runs.inputs import input_faults, least_input
 from runs.memory.store import Memory
 from runs.moves import as_decided
 from runs.run_view import RunView
@@ -212,8 +213,11 @@ def _instead_of(name: str) -> str | None:
 
 
 def _decides_twice(agent: Agent) -> str | None:
-    """What differs when the first decision is made twice; None where it cannot be made from an empty input."""
-    run = Memory([agent]).start(agent, {})
+    """What differs when the first decision is made twice; None where it cannot be made from the least of inputs."""
+    given = {} if agent.takes is None else least_input(agent.takes)
+    if input_faults(agent.takes, given):
+        return None
+    run = Memory([agent]).start(agent, given)
     said = []
     for _ in range(2):
         try:

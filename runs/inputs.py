@@ -44,3 +44,27 @@ def input_refusal(schema: Mapping[str, Any] | None, value: Any) -> str:
 
 def refused_input(faults: Sequence[Fault]) -> InputRefused:
     return InputRefused([(".".join(["input", *map(str, fault.path)]), fault.message) for fault in faults])
+
+
+LEAST = {"string": "", "integer": 0, "number": 0, "boolean": False, "array": [], "null": None}
+DEEPEST = 8
+
+
+def least_input(schema: Mapping[str, Any], root: Mapping[str, Any] | None = None, depth: int = DEEPEST) -> Any:
+    """A value with what the schema requires and nothing else. It may be refused: for a pattern, a length, a format."""
+    root = schema if root is None else root
+    reference = schema.get("$ref", "")
+    if reference.startswith("#/$defs/") and depth:
+        return least_input(root.get("$defs", {}).get(reference.removeprefix("#/$defs/"), {}), root, depth - 1)
+    for word in ("default", "const"):
+        if word in schema:
+            return schema[word]
+    if schema.get("enum"):
+        return schema["enum"][0]
+    for word in ("anyOf", "oneOf", "allOf"):
+        if schema.get(word) and depth:
+            return least_input(schema[word][0], root, depth - 1)
+    if schema.get("type") == "object" or "properties" in schema:
+        parts = {name: schema.get("properties", {}).get(name, {}) for name in schema.get("required", ())}
+        return {name: least_input(part, root, depth - 1) if depth else None for name, part in parts.items()}
+    return LEAST.get(str(schema.get("type")), {})

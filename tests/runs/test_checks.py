@@ -3,13 +3,16 @@
 import io
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from django.core.management import CommandError, call_command
+from pydantic import BaseModel, Field, TypeAdapter
 
 from runs.contracts import Finding, findings, is_overkill
+from runs.inputs import least_input
 from runs.registry import agents
+from runs.sdk import Agent, Fail, Finish
 from tests.rig.crew import Crew, start
 from tests.rig.ledger import Ledger
 from tests.runs import classifiers, dubious
@@ -52,6 +55,27 @@ def test_impure_decisions_are_found_in_the_code_they_call() -> None:
 def test_a_decision_that_differs_from_itself_is_shown() -> None:
     found = of(dubious.fickle)["W051"]
     assert "agent fickle decides differently from the same state" in found.says and "order" in found.says
+
+
+class Line(BaseModel):
+    sku: str
+    count: int = Field(ge=1)
+
+
+class Order(BaseModel):
+    id: str
+    kind: Literal["new", "old"]
+    lines: list[Line]
+    gift: bool | None
+    note: str = "none"
+
+
+def test_an_agent_that_takes_an_input_is_judged_on_the_least_that_it_takes() -> None:
+    assert least_input(TypeAdapter(Order).json_schema()) == {"id": "", "kind": "new", "lines": [], "gift": False}
+    fickle = Agent(name="f", version="1", tools=[], decide=lambda state: Fail(f"{next(dubious.DICE)}"), input=Order)
+    assert "decides differently" in of(fickle)["W051"].says
+    picky = Agent(name="p", version="1", tools=[], decide=lambda state: Finish(), input=Line)
+    assert "W051" not in of(picky)  # the least of it has a count of 0, which is refused: nothing can be said
 
 
 def test_sound_agents_are_left_alone() -> None:

@@ -44,6 +44,8 @@ class Command(BaseCommand):
             raise CommandError("--concurrency is a number from 1 to 500")
         if not settings.HOLDFAST_ALLOW_NO_FSYNC and (faults := durability_faults()):
             raise CommandError(f"the database may forget what is committed: {'; '.join(faults)}")
+        self.check()  # first: what cannot be served is not announced either
+        os.environ["CELERY_SKIP_CHECKS"] = "true"  # Celery would make the same once more
         try:
             releases = announce()
         except AgentsUnusable as error:

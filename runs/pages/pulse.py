@@ -83,10 +83,10 @@ def look(watches: list[Watch]) -> list[Watch]:
         now: dict[UUID | None, str] = dict(cursor.fetchall())
     moved = []
     for watch in watches:
-        told = now.get(watch.run_id)
+        told = now.get(watch.run_id, "")
         if watch.viewer in gone or (watch.told is not None and told != watch.told):
             moved.append(watch)
-        watch.told = told or ""
+        watch.told = told
     return moved
 
 

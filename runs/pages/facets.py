@@ -10,13 +10,15 @@ from django.db.models import Q, QuerySet
 from django.http import QueryDict
 
 from runs.access import Person, agents_of, seen_by
-from runs.counts import capped_counts, counted
+from runs.counts import MOST, capped_counts, counted
 from runs.errors import QueryInvalid
 from runs.models import Release, Run, SavedView
 from runs.pages.run_filter import Asked, asked_in
+from runs.pages.sharing import shared
 from runs.query_language import ENDED, OPEN
 from runs.query_meaning import HAS, Reader, runs_meant
 
+KEPT = 3.0  # seconds
 MOST_AGENTS = 30
 MOST_RELEASES = 8
 MOST_REGIONS = 20
@@ -81,8 +83,12 @@ def facets_and_tabs(asked: Asked, user: Person, reader: Reader) -> tuple[list[Fa
     flat = [(name, one) for name, _, ones in offered for one in ones]
     fixed = [seen_by(user, Run.objects.filter(one.rows)) for _, one in flat]
     built_in = [rows_at(address, reader) for _, address in BUILT_IN]
-    numbers = [counted(number) for number in capped_counts([*fixed, *built_in])]
-    saved = [counted(n, MOST_IN_VIEW) for n in capped_counts([rows_at(v.query, reader) for v in views], MOST_IN_VIEW)]
+    numbers = [
+        counted(number)
+        for number in kept(user, reader, [(name, one.value) for name, one in flat], [*fixed, *built_in], MOST)
+    ]
+    own = [rows_at(view.query, reader) for view in views]
+    saved = [counted(n, MOST_IN_VIEW) for n in kept(user, reader, [view.query for view in views], own, MOST_IN_VIEW)]
     facets, at = [], 0
     for name, legend, ones in offered:
         chosen = asked.chosen.get(name, ())
@@ -91,6 +97,12 @@ def facets_and_tabs(asked: Asked, user: Person, reader: Reader) -> tuple[list[Fa
         choices = [Choice(o.value, o.word, o.value in chosen, n) for o, n in zip(ones, counts, strict=True)]
         facets.append(Facet(name, legend, choices))
     return facets, list(tabs(asked, user, numbers[at:], views, saved))
+
+
+def kept(user: Person, reader: Reader, of: Sequence[object], sets: Sequence[QuerySet[Run]], most: int) -> list[int]:
+    """Counted anew every few seconds only, for all who see the same runs on the same day."""
+    key = ("counts of runs", agents_of(user), str(reader.zone), tuple(map(str, of)), most)
+    return shared.get(key, KEPT, lambda: capped_counts(sets, most))
 
 
 def tabs(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from django.utils.safestring import SafeString, mark_safe
+
 from journal.entries import Kind
 from journal.outlines import Outline
 
@@ -42,6 +44,15 @@ class Strip:
     gaps: Sequence[float]
     width: int
     says: str
+
+    @property
+    def shapes(self) -> SafeString:
+        """The bars and lines as SVG. A page has thousands of them: a template would take longer than the database."""
+        bars = "".join(
+            f'<rect class="{bar.look}" x="{bar.x}" y="{bar.y}" width="3" height="{bar.height}"></rect>'
+            for bar in self.bars
+        )
+        return mark_safe(bars + "".join(f'<path class="gap" d="M{x} 0v{HEIGHT}"></path>' for x in self.gaps))
 
 
 def strip_of(entries: Sequence[Outline], pending: Collection[int]) -> Strip:

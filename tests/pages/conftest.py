@@ -3,6 +3,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from runs.access import ensure_demo_users
+from runs.pages.sharing import shared
 from tests.pages.browser import chromium as chromium
 from tests.pages.browser import site as site
 from tests.rig.fixtures import ledger as ledger
@@ -10,6 +11,12 @@ from tests.rig.fleet import fleet as fleet
 from tests.rig.fleet import nursery as nursery
 
 PASSWORD = "four-words-of-the-demo"
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept() -> None:
+    """What pages share for some seconds is another test's."""
+    shared.clear()
 
 
 @pytest.fixture

@@ -170,6 +170,7 @@ class Sweep:
         sent = 0 if stopped else self._send_waiting(conn)
         row = conn.execute(BULK).fetchone()
         self._more_bulk = bool(row and row[0]) and carry_out_bulk(self.stopping.is_set)
+        self._verifying.once(conn)
         return sent
 
     def _cancel_late(self, conn: psycopg.Connection[Any]) -> None:

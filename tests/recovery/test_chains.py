@@ -12,6 +12,7 @@ from django.db import connection
 from journal.models import BrokenChain, Head
 from recovery import chains
 from recovery.chains import Verifying
+from recovery.sweep import Sweep
 from tests.pages.journals import Story, tampered
 
 pytestmark = pytest.mark.usefixtures("dsn")
@@ -92,3 +93,11 @@ def long_ago(story: Story) -> None:
         cursor.execute(
             "UPDATE journal_head SET verified_at = now() - interval '1 day' WHERE run_id = %s", [story.run.id]
         )
+
+
+def test_each_round_of_the_sweep_verifies_some(dsn: str) -> None:
+    story = Story()
+    sweep = Sweep(dsn, lease=3600.0, every=0.05, dispatch=lambda run_id, release_id: True)
+    sweep.once()
+    sweep.close()
+    assert marks()[story.run.id][0] == 1

@@ -143,7 +143,7 @@ def chart(hours: Sequence[Hour], marks: Sequence[Mark]) -> Chart:
     if peak is not None and peak.total:
         said += f" Peak {peak.total} at {peak.at:%H:%M}."
     said += "".join(f" {mark.text} at {mark.at:%H:%M}." for mark in marks)
-    return Chart(lines, bars, [drawn(m, hours) for m in marks], labels, said, peak, failed, ended)
+    return Chart(lines, bars, [drawn(mark, n, hours) for n, mark in enumerate(marks)], labels, said, peak, failed, ended)
 
 
 def scale(most: int) -> int:
@@ -165,12 +165,12 @@ def bar(n: int, hour: Hour, top: int) -> dict[str, Any]:
     }
 
 
-def drawn(mark: Mark, hours: Sequence[Hour]) -> dict[str, Any]:
+def drawn(mark: Mark, n: int, hours: Sequence[Hour]) -> dict[str, Any]:
     passed = (mark.at - hours[0].at).total_seconds() / 3600
     x = LEFT + passed * STEP
     late = x > WIDTH - 110  # the text stands on the side where there is room
     return {"x": f"{x:.1f}", "text_x": f"{x - 3.5 if late else x + 3.5:.1f}", "anchor": "end" if late else "start",
-            "text": mark.text}  # fmt: skip
+            "text": mark.text, "text_y": 13 if n % 2 == 0 else 24}  # fmt: skip
 
 
 RELEASES = """

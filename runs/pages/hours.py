@@ -143,7 +143,9 @@ def chart(hours: Sequence[Hour], marks: Sequence[Mark]) -> Chart:
     if peak is not None and peak.total:
         said += f" Peak {peak.total} at {peak.at:%H:%M}."
     said += "".join(f" {mark.text} at {mark.at:%H:%M}." for mark in marks)
-    return Chart(lines, bars, [drawn(mark, n, hours) for n, mark in enumerate(marks)], labels, said, peak, failed, ended)
+    return Chart(
+        lines, bars, [drawn(mark, n, hours) for n, mark in enumerate(marks)], labels, said, peak, failed, ended
+    )
 
 
 def scale(most: int) -> int:

@@ -58,6 +58,7 @@ class InboxPicture:
         if counts != self.counts:
             context = {"tabs": tabs_of(self.query, counts), "query": self.query, "counts": counts}
             partials["#inbox-tabs"] = render_to_string("recovery/_tabs.html", context, self.request)
+            partials["#inbox-sum"] = render_to_string("recovery/_sum.html", context, self.request)
             self.counts = counts
         if self.first_page and (newer := self.newer()) != self.announced:
             self.announced = newer

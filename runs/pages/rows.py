@@ -54,6 +54,9 @@ def row_of(run: Run, entries: Sequence[Outline], stateless: set[UUID]) -> Row:
     records: list[Record] = run.intents if isinstance(run.intents, list) and run.status not in ENDED else []
     doubts = {record["seq"] for record in records if record.get("state") == "in_doubt"}
     at, says = standing(run, records)
+    steps = [entry.step for entry in entries if entry.step is not None]
+    if run.status == Status.RUNNING and not says and steps:
+        says = f"step {max(steps)}"  # the row is as of when it was last let go
     return Row(
         run=run,
         note=note_of(run, records),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from django import template
@@ -42,6 +43,12 @@ def body_line(entry: Entry) -> str:
 @register.filter
 def as_json(value: Any) -> list[Line]:
     return json_lines(value)
+
+
+@register.filter
+def of(found: Mapping[Any, Any], key: Any) -> Any:
+    """What a mapping has under this key; None without."""
+    return found.get(key)
 
 
 @register.filter

@@ -107,7 +107,7 @@ def test_children_are_linked_with_their_status_as_it_is_now(victor: Client) -> N
     tree = page[page.index('id="tree"') : page.index('id="timeline"')]
     assert "2 children and 1 below" in tree and f"/runs?parent={short_id(story.run.id)}" in tree
     assert tree.index(one.url) < tree.index(deep.url) < tree.index(two.url)
-    assert 'data-depth="2"' in tree and "held by olga: a look" in tree
+    assert 'data-depth="2"' in tree and "held by olga: a look" in tree and "{n: 2}" in tree
     assert f"Below it, {deep.run.agent} {short_id(deep.run.id)} is held: held by olga: a look." in page
 
 

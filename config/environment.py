@@ -1,6 +1,7 @@
 """Everything Holdfast reads from the environment, in one typed value."""
 
 import os
+import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ class Environment:
     streams: int
     store_url: str
     redact: str
+    proxies: int | None
     hosts: tuple[str, ...]
     secret_key: str
 
@@ -68,7 +70,8 @@ def read_environment(given: Mapping[str, str] = os.environ) -> Environment:
         payload_limit=int(_number(given, "HOLDFAST_PAYLOAD_LIMIT", 32768)),
         streams=int(_number(given, "HOLDFAST_STREAMS", 400)),
         store_url=given.get("HOLDFAST_STORE_URL", ""),
-        redact=given.get("HOLDFAST_REDACT", ""),
+        redact=_pattern(given, "HOLDFAST_REDACT"),
+        proxies=_proxies(given),
         hosts=_words(given.get("HOLDFAST_HOSTS", "")) or ("localhost", "127.0.0.1", "[::1]"),
         secret_key=given.get("SECRET_KEY") or _kept_secret_key(data) or secrets.token_urlsafe(50),
     )
@@ -110,6 +113,20 @@ def _agents(given: Mapping[str, str]) -> tuple[str, ...]:
 
 def _words(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def _proxies(given: Mapping[str, str]) -> int | None:
+    said = given.get("HOLDFAST_PROXIES")
+    return None if not said else 0 if said == "0" else int(_number(given, "HOLDFAST_PROXIES", 1))
+
+
+def _pattern(given: Mapping[str, str], name: str) -> str:
+    text = given.get(name, "")
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ImproperlyConfigured(f"{name} is no regular expression: {error}") from error
+    return text
 
 
 def _number(given: Mapping[str, str], name: str, default: float) -> float:

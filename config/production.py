@@ -10,6 +10,7 @@ if not os.environ.get("SECRET_KEY"):
     raise ImproperlyConfigured("SECRET_KEY is not set: every process of a deployment needs the same one.")
 
 HOLDFAST_ALLOW_REDEFINE = False
+HOLDFAST_PROXIES = 1 if ENVIRONMENT.proxies is None else ENVIRONMENT.proxies
 SECURE_SSL_REDIRECT = True
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 SECURE_HSTS_SECONDS = 31_536_000

@@ -21,6 +21,7 @@ HOLDFAST_PAYLOAD_LIMIT = ENVIRONMENT.payload_limit
 HOLDFAST_STREAMS = ENVIRONMENT.streams  # open at once in a web process; further pages ask again every few seconds
 HOLDFAST_STORE_URL = ENVIRONMENT.store_url
 HOLDFAST_REDACT = ENVIRONMENT.redact
+HOLDFAST_PROXIES = ENVIRONMENT.proxies or 0  # of our own, each adding to X-Forwarded-For
 HOLDFAST_METRICS_TOKEN = os.environ.get("HOLDFAST_METRICS_TOKEN", "")
 HOLDFAST_DEMO = os.environ.get("HOLDFAST_DEMO") == "1"  # `up` with its demo: a button there kills workers
 # In development: an agent may change under its version, and its runs go on under the new content.

@@ -14,6 +14,7 @@ from inspect import iscoroutinefunction
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db import connection
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
@@ -58,7 +59,16 @@ def through(name: str, address: str = "") -> Iterator[None]:
 
 def door_of(request: HttpRequest) -> Door:
     name = "api" if request.path.startswith("/api/") else "page"
-    return Door(name, str(request.META.get("REMOTE_ADDR") or ""))
+    return Door(name, client_address(request))
+
+
+def client_address(request: HttpRequest) -> str:
+    """Of the client, as the outermost of our own proxies (HOLDFAST_PROXIES) saw it. What a client says of itself stands
+    before that, and is not believed."""
+    hops = [hop.strip() for hop in request.headers.get("X-Forwarded-For", "").split(",") if hop.strip()]
+    proxies = settings.HOLDFAST_PROXIES
+    seen = hops[-proxies] if 0 < proxies <= len(hops) else str(request.META.get("REMOTE_ADDR") or "")
+    return plain_text(seen)[:LONGEST_NAME]
 
 
 type Answering = Callable[[HttpRequest], HttpResponseBase] | Callable[[HttpRequest], Awaitable[HttpResponseBase]]

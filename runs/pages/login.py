@@ -16,7 +16,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
-from runs.audit import record
+from runs.audit import client_address, record
 from runs.signed_in import is_own_path
 
 TOO_MANY = "too_many_login_attempts"
@@ -47,7 +47,7 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
         return []
 
     def get_client_ip(self, request: HttpRequest) -> str:
-        return str(request.META.get("REMOTE_ADDR") or "unknown")
+        return client_address(request) or "unknown"
 
     def _get_login_attempts_cache_key(self, request: HttpRequest, **credentials: Any) -> str:
         return str(credentials.get("username", "")).lower()  # by whichever host name the site was asked

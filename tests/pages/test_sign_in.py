@@ -1,6 +1,9 @@
+from typing import Any
+
 import pytest
 from django.test import Client
 
+from runs.models import AuditRecord
 from tests.pages.conftest import PASSWORD
 
 TRIES = 10  # of one name
@@ -45,6 +48,16 @@ def test_a_name_that_failed_too_often_waits_even_with_the_right_password(cast: N
     refused = sign_in(Client())
     assert refused.status_code == 429 and b"Too many attempts" in refused.content
     assert sign_in(Client(), name="ada").status_code == 302
+
+
+def test_behind_a_proxy_an_address_waits_alone(cast: None, settings: Any) -> None:
+    settings.HOLDFAST_PROXIES = 1
+    here, there = "9.9.9.9, 10.0.0.1", "9.9.9.9, 10.0.0.2"  # the first of each is what the client claims
+    for n in range(50):
+        Client(headers={"X-Forwarded-For": here}).post("/login", {"username": f"nobody-{n}", "password": "no"})
+    assert sign_in(Client(headers={"X-Forwarded-For": here})).status_code == 429
+    assert sign_in(Client(headers={"X-Forwarded-For": there})).status_code == 302
+    assert AuditRecord.objects.filter(act="login").get().address == "10.0.0.2"
 
 
 def test_signing_out_takes_a_form_with_a_token(cast: None) -> None:

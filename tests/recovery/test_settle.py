@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.db import connection
 
 from journal.encoding import encode
@@ -14,14 +15,22 @@ from recovery.commands import adopt_evidence, reconcile_intent
 from recovery.errors import AlreadyReconciled, EvidenceUseless, FileTooLarge, NotInDoubt, ResultInvalid
 from recovery.files import LARGEST, EvidenceFile, plain_name
 from recovery.settled import FOUND, by_itself, by_people, list_settled
+from runs.access import ensure_demo_users
 from runs.errors import BadInput, RunEnded
 from runs.models import Evidence, Run
 from runs.queries import entries_of
 from tests.pages.journals import Story, session
 from tests.pages.waiting_items import doubtful, typed
+from tests.rig.crew import Crew, start
+from tests.rig.ledger import Ledger
 
 pytestmark = pytest.mark.django_db
 SEEN: dict[str, Any] = {"verdict": "happened", "evidence": "row 7", "actor": "olga"}
+
+
+def viewer() -> User:
+    ensure_demo_users("unused")
+    return User.objects.get(username="victor")
 
 
 def settle(story: Story, seq: int, **more: Any) -> Run:
@@ -138,12 +147,7 @@ def test_nothing_is_adopted_while_a_worker_waits_for_the_answer_or_after_the_end
 
 
 def test_what_was_settled_is_paged_newest_first_and_apart() -> None:
-    from django.contrib.auth.models import User
-
-    from runs.access import ensure_demo_users
-
-    ensure_demo_users("unused")
-    user = User.objects.get(username="victor")
+    user = viewer()
     story = Story()
     for n in range(120):
         story.step += 1
@@ -172,3 +176,13 @@ def test_the_list_of_what_was_settled_reads_the_index_of_rare_kinds() -> None:
         cursor.execute("EXPLAIN " + FOUND, given)
         plan = "\n".join(row[0] for row in cursor.fetchall())
     assert "recorded_at" in plan and "Index Scan" in plan and "Seq Scan on journal_entry" not in plan
+
+
+def test_what_a_probe_settled_is_listed_with_the_tools_answer(crew: Crew, ledger: Ledger) -> None:
+    ledger.fault("refund", "late", seconds=3.0)
+    run_id = start("hasty", {})
+    assert crew.drive(run_id).status == "done"
+    (found,), _ = list_settled(by_itself, viewer())
+    assert (found.run_id, found.tool, found.word, found.actor) == (run_id, "hasty", "It happened", "system")
+    assert found.answer is not None and found.answer["source"] == "probe" and found.answer["result"]["id"]
+    assert list_settled(by_people, viewer()) == ([], None)

@@ -124,6 +124,7 @@ class Timeline:
     groups: list[Group]
     axis: AnyAxis
     around: Around
+    start: datetime
 
 
 def timeline(
@@ -164,7 +165,8 @@ def timeline(
         row.bar = bar_of(row, axis)
         if row.gap is not None:
             row.gap.bar = axis.bar("gap", row.gap.began, row.gap.ended, row.entry.seq)
-    return Timeline(grouped(rows, state, names or {}), axis, around)
+    start = entries[0].recorded_at if entries else now
+    return Timeline(grouped(rows, state, names or {}), axis, around, start)
 
 
 def axis_of(rows: Sequence[Row], now: datetime, by: str, *, grows: bool) -> AnyAxis:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
 from journal.encoding import tagged
 from journal.entries import Entry
@@ -49,6 +52,15 @@ def as_json(value: Any) -> list[Line]:
 def of(found: Mapping[Any, Any], key: Any) -> Any:
     """What a mapping has under this key; None without."""
     return found.get(key)
+
+
+@register.filter
+def row_time(at: datetime, start: datetime) -> SafeString:
+    """14:19:40, or 14:19+2d on a later day than the line begins; the whole instant is in its tooltip."""
+    at, days = at.astimezone(UTC), (at.astimezone(UTC).date() - start.astimezone(UTC).date()).days
+    text = f"{at:%H:%M}+{days}d" if days else f"{at:%H:%M:%S}"
+    whole = f"{at:%Y-%m-%d %H:%M:%S.%f}"
+    return format_html('<time datetime="{}" title="{} UTC">{}</time>', at.isoformat(), whole, text)
 
 
 @register.filter

@@ -79,8 +79,9 @@ def pinned() -> Release:
 
 
 @transaction.atomic
-def incident(ago: float = 1_800.0) -> Run:
-    """The run of the design, `ago` seconds old, in doubt about a refund of 24000 cents at seq 24."""
+def incident(ago: float = 1_800.0, lasts: float = 1_200.0) -> Run:
+    """The run of the design, `ago` seconds old, in doubt about a refund of 24000 cents at seq 17; its last entry comes
+    after `lasts` seconds."""
     past = Past(timezone.now() - timedelta(seconds=ago))
     release = pinned()
     start = {"agent": "refund-agent", "input": {"order": "5540-1187", "ticket": 88213}, "release": release.id,
@@ -112,7 +113,7 @@ def incident(ago: float = 1_800.0) -> Run:
     past.at(1084.8, past.taken_over(second, third))
     past.at(1088.0, Draft(Kind.RECONCILE, {"verdict": "undecided", "evidence": "the lookup timed out"}, past.step,
                           actor="system"))  # fmt: skip
-    past.at(1200.0, Draft(Kind.NOTE, {"text": "Asked the bank, they call back."}, actor="olga"), person=True)
+    past.at(lasts, Draft(Kind.NOTE, {"text": "Asked the bank, they call back."}, actor="olga"), person=True)
     copy_journals([(past.run_id, past.appends)])
     intents = [{"seq": 17, "step": 5, "tool": "payments.refund", "state": "in_doubt", "attempt": 1, "deadline": None,
                 "since": past.start.isoformat()}]  # fmt: skip

@@ -1,8 +1,11 @@
+import re
+
 import pytest
 from django.test import Client
 
 from journal.entries import Kind
 from runs.models import Status
+from tests.pages.incidents import incident, url_of
 from tests.pages.journals import DIGEST, Story, awaiting_approval, in_doubt, session
 
 pytestmark = pytest.mark.django_db
@@ -175,3 +178,10 @@ def test_a_finished_run_shows_its_result(victor: Client) -> None:
 def test_an_unknown_run_is_said_to_be_unknown(victor: Client) -> None:
     answer = victor.get("/runs/r-00000000")
     assert answer.status_code == 404 and b"There is no such run" in answer.content
+
+
+def test_a_row_of_a_later_day_than_the_first_says_by_how_many_days(victor: Client) -> None:
+    run = incident(ago=3 * 86_400, lasts=2 * 86_400 + 60)
+    page = victor.get(url_of(run)).content.decode()
+    assert re.search(r'id="row-24".*?>\d\d:\d\d\+[23]d</time>', page, re.DOTALL)
+    assert f"{run.created_at:%Y-%m-%d} UTC" in page[page.index('class="wf-zone"') :][:60]

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import pytest
 from django.db import connection, transaction
+from django.utils import timezone
 
 from journal import crash
 from journal.append import new_run_id
@@ -38,6 +39,7 @@ from runs.errors import (
     ReasonMissing,
 )
 from runs.models import AgentScope, AuditRecord, BulkAct, BulkItem, Run
+from runs.queries import entries_of
 from runs.query_meaning import Reader
 from tests.rig.crew import CrashHere, Crew, journal, start
 from tests.rig.fleet import Fleet
@@ -176,17 +178,40 @@ def test_a_run_with_a_pending_intent_is_skipped_and_probe_asks_its_tool(crew: Cr
     assert "CONTROL" not in journal(silent)
 
 
-def test_an_orphan_in_the_middle_of_a_call_counts_as_pending(crew: Crew, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_probe_asks_about_each_intent_in_doubt_and_nothing_is_sent(
+    crew: Crew, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = orphan(crew, monkeypatch, "keyed-probe", "after-effect")
+    record = {"seq": 3, "step": 1, "tool": "refund", "state": "in_doubt", "since": timezone.now().isoformat()}
+    Run.objects.filter(id=run_id).update(status="needs_reconciliation", session=None, intents=[record])
+    act = order("probe", "has:intent")
+    assert carry(act) == {"done": 1, "skipped": 0, "failed": 0, "left": 0}
+    asked = [e for e in entries_of(run_id) if e.kind == "RECONCILE"]
+    assert [(e.actor, e.body["verdict"], e.body["evidence"]) for e in asked] == [
+        ("olga", "probe", "the shop is closed")
+    ]
+    assert crew.drive(run_id).status == "done"
+    assert (ledger.calls(f"{run_id}:1"), ledger.acted(f"{run_id}:1")) == (1, 1)
+
+
+def orphan(crew: Crew, monkeypatch: pytest.MonkeyPatch, agent: str, at: str) -> UUID:
+    """A run whose worker died under it at this point."""
+
     def die(point: str) -> None:
-        if point == "after-intent":
+        if point == at:
             raise CrashHere
 
-    run_id, worker = start("keyed", {}), crew.hire()
+    run_id, worker = start(agent, {}), crew.hire()
     monkeypatch.setattr(crash, "hook", die)
     with pytest.raises(CrashHere):
         worker.advance(run_id, Run.objects.get(id=run_id).release_id)
     monkeypatch.setattr(crash, "hook", None)
     crew.lose(worker)
+    return run_id
+
+
+def test_an_orphan_in_the_middle_of_a_call_counts_as_pending(crew: Crew, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_id = orphan(crew, monkeypatch, "keyed", "after-intent")
     act = order("cancel")
     assert carry(act)["skipped"] == 1 and "no result" in said(act)[run_id][1]
 

@@ -39,7 +39,8 @@ def rows(sql: str, **given: Any) -> list[tuple[Any, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Intents of one state. `oldest`: since when; of approvals also the nearest `deadline`, and whose it is."""
+    """Intents of one state. `oldest`: since when. Of approvals also the nearest `deadline` that is still to come, and
+    whose it is; `expired` is how many nobody can decide any more, and if all are, the deadline is one that passed."""
 
     state: str
     count: int
@@ -49,6 +50,7 @@ class Waiting:
     tool: str
     since: datetime
     deadline: datetime | None
+    expired: int
 
 
 # As the inbox lists it: a question back to an approver waits among the questions.
@@ -56,16 +58,20 @@ INTENTS = f"""
 WITH item AS (
     SELECT CASE WHEN i ->> 'state' = 'awaiting_approval' AND jsonb_typeof(i -> 'question') = 'object' THEN 'asked'
                 ELSE i ->> 'state' END AS state, r.id, r.agent, coalesce(i ->> 'tool', '') AS tool,
-           (i ->> 'since')::timestamptz AS since, (i ->> 'deadline')::timestamptz AS deadline
+           (i ->> 'since')::timestamptz AS since, (i ->> 'deadline')::timestamptz AS deadline,
+           coalesce((i ->> 'expired')::boolean, false) AS expired
       FROM (SELECT id, agent, status, intents FROM runs_run
              WHERE NOT intents = '[]' AND ended_at IS NULL AND {SCOPED} ORDER BY id LIMIT %(most)s) AS r,
            jsonb_array_elements(r.intents) AS i
      WHERE i ->> 'state' IN ('awaiting_approval', 'asked')
         OR i ->> 'state' = 'in_doubt' AND r.status IN ('needs_reconciliation', 'held')
 )
-SELECT DISTINCT ON (state) state, count(*) OVER w, min(since) OVER w, id, agent, tool, since, deadline FROM item
+SELECT DISTINCT ON (state) state, count(*) OVER w, min(since) OVER w, id, agent, tool, since, deadline,
+       count(*) FILTER (WHERE expired) OVER w
+  FROM item
 WINDOW w AS (PARTITION BY state)
- ORDER BY state, CASE WHEN state = 'awaiting_approval' THEN deadline END NULLS LAST, since
+ ORDER BY state, state = 'awaiting_approval' AND expired,
+          CASE WHEN state = 'awaiting_approval' THEN deadline END NULLS LAST, since
 """
 
 

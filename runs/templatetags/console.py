@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -144,14 +145,21 @@ def posix(seconds: float | None) -> datetime | None:
 
 @register.filter
 def until(seconds: float | datetime) -> str:
-    """How long to then (a datetime, or POSIX seconds); nothing is left of what has passed."""
+    """How long to then (a datetime, or POSIX seconds); "a moment" where it has come and nobody has acted on it yet."""
     at = seconds if isinstance(seconds, datetime) else datetime.fromtimestamp(float(seconds), UTC)
-    return duration((at - timezone.now()).total_seconds())
+    left = (at - timezone.now()).total_seconds()
+    return duration(left) if left > 0 else "a moment"
 
 
 @register.filter
 def readable(text: object) -> str:
     return values.readable(str(text))
+
+
+@register.filter
+def all_readable(texts: Iterable[object], between: str = ", ") -> str:
+    """Of several, in one line. Django's `join` would escape each, and the page then all of them again."""
+    return between.join(readable(text) for text in texts)
 
 
 @register.filter

@@ -7,10 +7,12 @@ import re
 import uuid
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from django.conf import settings
 from django.db import connection
 from django.test import Client
 from django.utils import timezone
@@ -70,6 +72,37 @@ def test_what_needs_a_person_is_told_the_oldest_first_with_the_next_deadline(vic
     for address in ("/inbox?tab=intents", "/inbox?tab=approvals", "/inbox?tab=questions", "/runs?q=status%3Aheld"):
         assert address in html
     assert "held by olga: a look" in html
+
+
+def test_an_approval_that_expired_is_no_deadline_to_come(victor: Client) -> None:
+    hour = timedelta(hours=1)
+    Story().now_is(
+        Status.AWAITING_APPROVAL, intents=[intent("awaiting_approval", 3 * hour, due=-hour / 2, expired=True)]
+    )
+    html = part(page(victor), "needs")
+    assert "expired <time" in html and "next deadline" not in html
+    later = Story().now_is(Status.AWAITING_APPROVAL, intents=[intent("awaiting_approval", hour, due=2 * hour)])
+    shared.clear()
+    html = part(page(victor), "needs")
+    assert "next deadline in" in html and later.url in html and "; 1 expired" in html and ">2</a>" in html
+
+
+def test_a_deadline_that_came_a_moment_ago_is_not_told_as_zero(victor: Client) -> None:
+    due = -timedelta(seconds=2)
+    Story().now_is(Status.AWAITING_APPROVAL, intents=[intent("awaiting_approval", timedelta(hours=1), due=due)])
+    html = part(page(victor), "needs")
+    assert ">a moment</span>" in html and "0 ms" not in html
+
+
+def test_names_with_markup_are_told_as_they_are_wherever_several_stand_in_a_line(victor: Client) -> None:
+    session("w<b>1")
+    Story().now_is(Status.RUNNING)
+    Release.objects.filter(agent="refund-desk").update(version="1<b>")
+    html = part(page(victor), "agents")
+    assert "1&lt;b&gt;" in html and "&amp;lt;" not in html
+    for path in Path(settings.BASE_DIR, "templates").rglob("*.html"):
+        joined = re.findall(r"\|join:[^|}]*\|readable", path.read_text())
+        assert not joined, f"{path}: join escapes, and the page then once more; see all_readable"
 
 
 def test_an_intent_that_a_worker_still_asks_about_needs_nobody(victor: Client) -> None:

@@ -30,7 +30,7 @@ def checking(name: str = "max") -> Client:
 def everything() -> tuple[Any, ...]:
     runs = Run.objects.order_by("id").values_list("id", "status", "reason", "as_of_seq", "epoch")
     heads = [read_head(None, run_id).last_seq for run_id in Run.objects.order_by("id").values_list("id", flat=True)]
-    acts = AuditRecord.objects.exclude(act="refused").values_list("act", flat=True)
+    acts = AuditRecord.objects.exclude(act="refused").exclude(act__endswith=".export").values_list("act", flat=True)
     return list(runs), heads, list(acts), Gate.objects.count(), SavedView.objects.count()
 
 
@@ -124,8 +124,6 @@ def test_reading_changes_nothing(cast: None) -> None:
     client, story = checking(), awaiting_approval()[0]
     before = everything()
     for route in STILL:
-        if route == "audit/export":
-            continue
         for headers in (*MANNERS.values(), DIALOG):
             for method in ("GET", "HEAD"):
                 address = address_of(route, PAGES[route], short_id(story.run.id), str(story.run.id))

@@ -193,7 +193,8 @@ def test_no_page_leads_to_another_site(cast: None, where: str) -> None:
         for answer in (
             nobody.post(hold, {"reason": "x"}, headers={name: where}),
             stale.post(hold, {"reason": "x"}, headers={name: where}),
-            olga.post(hold, {"reason": "x", "next": where}, headers={name: where}),
+            olga.post(hold, {"reason": "x", "next": where, "back": where}, headers={name: where}),
+            olga.get(hold, {"back": where, "next": where}, headers={name: where}),
         ):
             assert "evil.example" not in answer.headers.get("Location", ""), name
             assert b"evil.example" not in answer.content, name

@@ -21,6 +21,7 @@ from django.http.response import HttpResponseBase
 from django.utils.decorators import sync_and_async_middleware
 
 from journal.entries import Draft, Kind
+from runs.secrets import struck, struck_text
 from runs.state import MACHINES
 from runs.texts import plain_text
 
@@ -120,9 +121,9 @@ def told(
         "address": by.address,
         "about": run,
         "agent": plain_text(agent),
-        "subject": plain_text(subject),
-        "why": plain_text(reason),
-        "detail": json.dumps(kept(detail), allow_nan=False),
+        "subject": struck_text(plain_text(subject)),
+        "why": struck_text(plain_text(reason)),
+        "detail": json.dumps(struck(kept(detail)), allow_nan=False),
     }
 
 

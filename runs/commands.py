@@ -43,7 +43,7 @@ from runs.errors import (
 )
 from runs.models import ENDED, Run, Status
 from runs.moves import LONGEST_NAME, some
-from runs.secrets import unreadable
+from runs.secrets import is_unreadable, struck_text, unreadable
 from runs.slots import Slot
 from runs.starting import start_run
 from runs.state import RunState, fold
@@ -146,7 +146,7 @@ def given_reason(reason: str) -> str:
     said = (reason or "").strip()
     if not said:
         raise ReasonMissing
-    return said[:LONGEST_REASON]
+    return struck_text(said[:LONGEST_REASON])
 
 
 def control(verb: str, reason: str) -> Draft:
@@ -237,6 +237,8 @@ def signal_run(*, run_id: UUID, name: str, payload: Any = None, signal_id: str |
         raise BadInput(f"The name of a signal has 1 to {LONGEST_NAME} characters.")
     if not is_writable(name) or not is_writable(signal_id or ""):
         raise BadInput("The name and the id of a signal are whole Unicode text, without NUL.")
+    if is_unreadable(name, signal_id):
+        raise BadInput("The name or the id of the signal matches HOLDFAST_REDACT, and both are shown: use another.")
     if lost := problems({"payload": payload}, "signal"):
         raise BadInput(f"{lost[0]} is of a type that the journal cannot keep.")
     entry = Draft(Kind.SIGNAL, {"name": name, "payload": payload} | some(id=signal_id))

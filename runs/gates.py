@@ -13,6 +13,7 @@ from runs.access import OutsideScope, Person, agents_of
 from runs.audit import record
 from runs.errors import GateExists, GateNotFound, GateScopeUnknown, ReasonMissing
 from runs.models import Gate, Release, WorkerSession
+from runs.secrets import struck_text
 from runs.texts import plain_text
 
 SCOPE = re.compile(r"all|agent:[^@,:\s]+|release:[^@,:\s]+@[^@,:\s]+|(worker|region|tool):[^\s\x00]+")
@@ -101,7 +102,7 @@ def sessions_behind(gate: Gate) -> list[str]:
 
 
 def _given(reason: str) -> str:
-    said = plain_text((reason or "").strip())
+    said = struck_text(plain_text((reason or "").strip()))
     if not said:
         raise ReasonMissing
     return said

@@ -102,7 +102,10 @@ def _by_pattern(pattern: re.Pattern[str], value: Any, depth: int) -> Any:
     if not depth:
         return value
     if isinstance(value, dict):
-        return {name: _by_pattern(pattern, item, depth - 1) for name, item in value.items()}
+        return {
+            pattern.sub(STRUCK, name) if isinstance(name, str) else name: _by_pattern(pattern, item, depth - 1)
+            for name, item in value.items()
+        }
     if isinstance(value, (list, tuple)):
         return type(value)(_by_pattern(pattern, item, depth - 1) for item in value)
     return value
@@ -210,6 +213,12 @@ def struck(value: Any, words: tuple[str, ...] = (), depth: int = MAX_DEPTH) -> A
         clean = struck(plain, words, depth - 1)
         return value if clean == plain else clean
     return value
+
+
+def is_unreadable(*texts: str | None) -> bool:
+    """Whether one of them matches HOLDFAST_REDACT. Names and keys are shown and searched: such a one is refused."""
+    pattern = redacted()
+    return pattern is not None and any(text and pattern.search(text) for text in texts)
 
 
 HANDED_ON = frozenset({"payload", "value", "args", "result"})  # to the agent, or by it to a tool

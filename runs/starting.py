@@ -27,7 +27,7 @@ from runs.labels import wrong_labels
 from runs.models import Release, Run, Status
 from runs.moves import LONGEST_SLEEP, some
 from runs.registry import agents, announce_one, release_for
-from runs.secrets import sealed_by
+from runs.secrets import is_unreadable, sealed_by
 from runs.texts import is_writable
 from runs.trees import business_id_of
 
@@ -203,3 +203,5 @@ def check(input: Any, request_key: str | None, labels: Mapping[str, str] | None)
         raise BadInput("Labels are texts by name.")
     if wrong := wrong_labels(labels or {}):
         raise BadInput(wrong)
+    if is_unreadable(request_key, *(labels or {}), *(labels or {}).values()):
+        raise BadInput("The request key or a label matches HOLDFAST_REDACT, and both are shown: use another.")

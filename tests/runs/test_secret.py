@@ -13,6 +13,8 @@ from config.logs import StruckFormatter
 from journal.tags import Sealed
 from runs import testing
 from runs.commands import hold_run, note_run, resume_run, signal_run
+from runs.errors import BadInput
+from runs.gates import place_gate
 from runs.models import Run
 from runs.queries import entries_of
 from runs.registry import agents, announce
@@ -145,6 +147,24 @@ def test_what_people_say_is_struck_and_what_they_hand_on_is_sealed(crew: Crew, l
     signal_run(run_id=run_id, name="card", payload={"card": CARD}, actor="olga")
     assert everywhere(crew, log, CARD) == []
     assert entries_of(run_id)[-1].body["payload"]["card"] == seal(CARD)
+
+
+def test_what_matches_is_in_no_row_either_and_is_refused_as_a_name(
+    crew: Crew, log: io.StringIO, settings: Any
+) -> None:
+    settings.HOLDFAST_REDACT = r"\b4\d{15}\b"
+    run_id = start("plain", {CARD: 1})
+    crew.drive(run_id)
+    held = start("plain", {})
+    hold_run(run_id=held, reason=f"the card {CARD} is lost", actor="olga")
+    assert Run.objects.get(id=held).reason == "held by olga: the card [secret] is lost"
+    place_gate(scope="agent:plain", reason=f"lost {CARD}", actor="olga")
+    for given in ({"request_key": f"k {CARD}"}, {"labels": {"card": CARD}}):
+        with pytest.raises(BadInput, match="HOLDFAST_REDACT"):
+            start("plain", {}, **given)
+    with pytest.raises(BadInput, match="HOLDFAST_REDACT"):
+        signal_run(run_id=held, name=CARD, actor="olga")
+    assert everywhere(crew, log, CARD) == []
 
 
 def test_a_sealed_input_is_handed_on_to_a_tool_that_gets_it_in_clear(

@@ -12,8 +12,9 @@ from math import ceil, log
 FOLD_SECONDS = 30.0  # a longer wait is folded into a narrow band
 FOLD_PERCENT = 7.0
 MOST_FOLDED = 50.0  # percent of the line, all folds together
-TICKS = (0, 20, 40, 60, 80, 100)
-NEAR, APART, FAR_APART = 10.0, 18.0, 40.0  # percent; milliseconds need more room
+TICKS = (0, 30, 50, 70, 100)
+NEAR, APART, FAR_APART = 10.0, 19.0, 40.0  # percent; milliseconds need more room
+AT_AN_END = 27.0  # from the first label, which begins at its place, or to the last, which ends there
 GROWS = 1.3  # a run that goes on is drawn with room to the right, so that an entry more moves no bar before it
 LEAST = 5.0  # seconds that its line has room for at least
 
@@ -113,7 +114,11 @@ def time_ticks(
     """Times at a few places of the lane, none inside a fold; milliseconds where seconds would repeat."""
     found: list[tuple[float, datetime]] = []
     for x in (out_of(x, folds) for x in TICKS):
-        if x is None or x > cuts[-1][1] + 0.01 or (found and x - found[-1][0] < APART):
+        if x is None or x > cuts[-1][1] + 0.01:
+            continue
+        if x > 95 and len(found) > 1 and x - found[-1][0] < AT_AN_END:
+            found.pop()
+        if found and x - found[-1][0] < (AT_AN_END if len(found) == 1 else APART):
             continue
         i = min(max(bisect_right([place for _, place in cuts], x), 1), len(cuts) - 1)
         (t0, x0), (t1, x1) = cuts[i - 1], cuts[i]

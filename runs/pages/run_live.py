@@ -170,9 +170,9 @@ class RunPicture:
         for row in group.rows:
             seq = row.entry.seq
             if seq not in before:
-                yield Block(f"#rows-{group.id}", "append", self.render("_row", {**context, "row": row}))
+                yield Block(f"#rows-{group.id}", "append", self.render("_row", {**context, "row": row, "group": group}))
             elif before[seq] != now[seq]:
-                yield Block(f"#line-{seq}", "outerMorph", self.render("_row", {**context, "row": row}))
+                yield Block(f"#line-{seq}", "outerMorph", self.render("_row", {**context, "row": row, "group": group}))
 
     def render(self, name: str, context: Mapping[str, Any]) -> str:
         return render_to_string(f"runs/{name}.html", dict(context), self.request)

@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from recovery.bulk import carry_out_bulk
+from runs.bulk import order_bulk
 from runs.models import BulkAct, Run, SavedView, Status
+from runs.query_meaning import Reader
 from runs.short_ids import short_id
+from tests.pages.axe import faults
 from tests.pages.browser import Site, told
 from tests.pages.journals import Story, in_doubt
 from tests.rig.ledger import wait_until
@@ -176,3 +179,32 @@ def test_no_page_of_the_list_is_wider_than_the_screen(site: Site, width: int) ->
         page.goto(place)
         assert page.evaluate("document.documentElement.scrollWidth") <= width, (place, width)
     assert short_id(story.run.id)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("viewport", [{"width": 1440, "height": 900}, PHONE], ids=["wide", "phone"])
+def test_axe_finds_nothing_on_the_pages_of_the_list(site: Site, scheme: str, viewport: dict[str, int]) -> None:
+    in_doubt()
+    Story().now_is(Status.HELD, "held by olga: x")
+    story = Story()
+    for _ in range(3):
+        story.plan()
+    page = site.open("olga", "/runs", viewport=viewport, color_scheme=scheme)
+    act = order_bulk(verb="hold", query="", reason="a look", actor="olga", reader=Reader())
+    order = "/bulk/order?verb=cancel&q="
+    for place in (
+        "/runs",
+        "/runs?q=epoch:0&has=nothing",
+        order,
+        "/bulk/all",
+        "/bulk",
+        f"/bulk/{act.pk}",
+        "/views/save",
+    ):
+        page.goto(place)
+        assert faults(page) == [], place
+    page.goto("/runs")
+    page.locator("input[name=run]").first.check()
+    page.locator("#q").click()
+    page.locator("#q-suggest [role=option]").first.wait_for()
+    assert faults(page) == []

@@ -98,7 +98,8 @@ def first_hour(zone: tzinfo, now: datetime) -> datetime:
 
 # -- drawing -----------------------------------------------------------------------------------------------------------
 
-LEFT, WIDTH, STEP, BAR = 34.0, 692.0, 27.4, 19.0
+LEFT, STEP, BAR = 34.0, 27.4, 19.0
+NARROW = 12  # hours that a phone is shown, without scrolling
 TOP, FLOOR, HEIGHT = 16.75, 118.0, 101.25
 MOST_MARKS = 6
 
@@ -123,9 +124,14 @@ class Chart:
     peak: Hour | None
     failed: int
     ended: int
+    width: int
+    right: int
 
 
 def chart(hours: Sequence[Hour], marks: Sequence[Mark]) -> Chart:
+    """Of these hours, with the marks among them."""
+    right = round(LEFT + len(hours) * STEP)
+    marks = [mark for mark in marks if mark.at >= hours[0].at]
     top = scale(max((hour.total for hour in hours), default=0))
     lines = [
         {"value": top * n // 3, "y": f"{FLOOR - HEIGHT * n / 3:.2f}", "text_y": f"{FLOOR - HEIGHT * n / 3 + 3:.2f}"}
@@ -139,13 +145,14 @@ def chart(hours: Sequence[Hour], marks: Sequence[Mark]) -> Chart:
     ]
     peak = max(hours, key=lambda hour: hour.total, default=None)
     failed, ended = sum(hour.failed for hour in hours), sum(hour.total for hour in hours)
-    said = f"Runs per hour over the last 24 hours: {ended} finished, {failed} failed."
+    said = f"Runs per hour over the last {len(hours)} hours: {ended} finished, {failed} failed."
     if peak is not None and peak.total:
         said += f" Peak {peak.total} at {peak.at:%H:%M}."
     said += "".join(f" {mark.text} at {mark.at:%H:%M}." for mark in marks)
     return Chart(
-        lines, bars, [drawn(mark, n, hours) for n, mark in enumerate(marks)], labels, said, peak, failed, ended
-    )
+        lines, bars, [drawn(mark, n, hours, right) for n, mark in enumerate(marks)], labels, said, peak, failed, ended,
+        right + 4, right,
+    )  # fmt: skip
 
 
 def scale(most: int) -> int:
@@ -167,10 +174,10 @@ def bar(n: int, hour: Hour, top: int) -> dict[str, Any]:
     }
 
 
-def drawn(mark: Mark, n: int, hours: Sequence[Hour]) -> dict[str, Any]:
+def drawn(mark: Mark, n: int, hours: Sequence[Hour], right: int) -> dict[str, Any]:
     passed = (mark.at - hours[0].at).total_seconds() / 3600
     x = LEFT + passed * STEP
-    late = x > WIDTH - 110  # the text stands on the side where there is room
+    late = x > right - 110  # the text stands on the side where there is room
     return {"x": f"{x:.1f}", "text_x": f"{x - 3.5 if late else x + 3.5:.1f}", "anchor": "end" if late else "start",
             "text": mark.text, "text_y": 13 if n % 2 == 0 else 24}  # fmt: skip
 

@@ -94,13 +94,15 @@ def context_of(user: Person, zone: tzinfo) -> dict[str, Any]:
     )
     first = hours.first_hour(zone, at)
     marks = hours.marks_of(month.losses, agents, first, zone)
+    day = hours.hours_of(quarters, zone, at)
     return {
         "needs": needs_of(now),
         "broken": now.broken,
         "agents": agent_rows(now, month),
         "now": now,
         "month": month,
-        "chart": hours.chart(hours.hours_of(quarters, zone, at), marks),
+        "chart": hours.chart(day, marks),
+        "recent": hours.chart(day[-hours.NARROW :], marks),
         "zone": str(zone),
         "losses": month.losses[:LOSSES_SHOWN],
     }

@@ -104,6 +104,14 @@ def test_the_overview_goes_on_by_itself_and_the_badge_with_it(site: Site) -> Non
     assert page.locator("#part-agents").get_by_text("refund-desk").count() == 1
 
 
+def test_a_phone_sees_every_number_of_the_overview_without_scrolling_sideways(site: Site) -> None:
+    furnish()
+    page = site.open("victor", "/", viewport={"width": 390, "height": 844})
+    for part in ("#agent-refund-desk td", "#agent-refund-desk .meter", "#part-hours .chart:visible .c-done"):
+        boxes = [spot.bounding_box() for spot in page.locator(part).all()]
+        assert boxes and all(box and box["x"] >= 0 and box["x"] + box["width"] <= 390 for box in boxes), part
+
+
 def test_rows_under_the_pointer_do_not_change_places(site: Site) -> None:
     waits("awaiting_approval", Status.AWAITING_APPROVAL, 5)
     page = site.open("victor", "/")

@@ -259,6 +259,15 @@ def test_marks_that_come_close_together_are_one() -> None:
     assert mark.text == "lost w2 and 2 more"
 
 
+def test_a_phone_is_shown_the_newest_hours_with_the_marks_among_them() -> None:
+    now = at(10, 40)
+    day = hours.hours_of({at(10, 15): Counter(alone=3), at(1, 0): Counter(failed=1)}, UTC, now)
+    marks = [hours.Mark(now - timedelta(hours=20), "lost w1"), hours.Mark(now - timedelta(hours=1), "lost w2")]
+    recent = hours.chart(day[-hours.NARROW :], marks)
+    assert [mark["text"] for mark in recent.marks] == ["lost w2"] and "last 12 hours: 3 finished" in recent.said
+    assert recent.bars[-1]["alone"] and float(recent.bars[-1]["x"]) + hours.BAR < recent.width < 390
+
+
 @pytest.mark.parametrize(("most", "top"), [(0, 3), (1, 3), (4, 6), (63, 75), (1_000, 1050)])
 def test_the_axis_has_three_round_steps(most: int, top: int) -> None:
     assert hours.scale(most) == top and top >= most and top % 3 == 0

@@ -149,9 +149,7 @@ def test_what_people_say_is_struck_and_what_they_hand_on_is_sealed(crew: Crew, l
     assert entries_of(run_id)[-1].body["payload"]["card"] == seal(CARD)
 
 
-def test_what_matches_is_in_no_row_either_and_is_refused_as_a_name(
-    crew: Crew, log: io.StringIO, settings: Any
-) -> None:
+def test_what_matches_is_in_no_row_either_and_is_refused_as_a_name(crew: Crew, log: io.StringIO, settings: Any) -> None:
     settings.HOLDFAST_REDACT = r"\b4\d{15}\b"
     run_id = start("plain", {CARD: 1})
     crew.drive(run_id)

@@ -74,7 +74,7 @@ def test_edited_arguments_are_asked_for_anew_and_are_what_runs(cast: Cast, desk:
     assert late["status"] == 409
     assert cast("max").post(path_of(intent), {"verdict": "approve", "digest": anew["digest"]}).status_code == 200
     desk.work()
-    assert agents.CALLS == [intent["key"]]
+    assert list(agents.CALLS) == [intent["key"]]
     assert cast("ada").get(f"/runs/{intent['run_id']}").json()["result"] == {"refunded": 7_000}
 
 
@@ -107,7 +107,7 @@ def test_a_question_back_is_answered_before_anybody_approves(cast: Cast, desk: D
     assert problem(olga.post(path, {"text": "again"}))["status"] == 409
     assert ada.post(path_of(intent), approve).status_code == 200
     desk.work()
-    assert agents.CALLS == [intent["key"]]
+    assert list(agents.CALLS) == [intent["key"]]
     assert [e.body["verdict"] for e in decisions(intent)] == ["asked", "answered", "granted"]
 
 

@@ -12,15 +12,19 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
+from journal.errors import NoSuchRun
+from journal.read import read_head
 from recovery.inbox import DOUBT, GROUPS, TABS, Counts, Item, Query, count_items, list_items
 from recovery.items import ItemPage
 from recovery.judging import Judge
 from runs.access import VIEW, Person
+from runs.errors import IntentNotFound
 from runs.models import Release
 from runs.queries import find_run
 from runs.signed_in import signed_in
 
 LONGEST = 200
+MOST_READ = 2_000  # entries of a journal that are read unasked
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +41,22 @@ class Group:
 @require_GET
 @signed_in(VIEW)
 def inbox(request: HttpRequest) -> HttpResponseBase:
-    return render(request, "recovery/inbox.html", list_context(request))
+    context = list_context(request)
+    first = first_of(context["items"], request.user)
+    if first is not None:
+        context |= item_context(request, first) | {"chosen": first.id}
+    return render(request, "recovery/inbox.html", context)
+
+
+def first_of(items: Sequence[Item], user: Person) -> ItemPage | None:
+    """What stands beside the list when nothing was chosen: the first, unless its journal is a long one."""
+    if not items:
+        return None
+    run = find_run(str(items[0].run_id), user)
+    try:
+        return ItemPage(run, items[0].seq) if read_head(None, run.id).last_seq <= MOST_READ else None
+    except (IntentNotFound, NoSuchRun):  # a row that its journal does not bear out
+        return None
 
 
 @require_GET
@@ -46,7 +65,7 @@ def item(request: HttpRequest, ref: str, seq: int) -> HttpResponseBase:
     page = ItemPage(find_run(ref, request.user), seq)
     if request.headers.get("HX-Request") == "true":
         return render(request, "recovery/_item.html", item_context(request, page))
-    context = list_context(request, page) | item_context(request, page)
+    context = list_context(request, page) | item_context(request, page) | {"opened": True}
     return render(request, "recovery/inbox.html", context)
 
 
@@ -70,7 +89,7 @@ def list_context(request: HttpRequest, shown: ItemPage | None = None) -> dict[st
     context = rows_context(query, items, user)
     context["live"] = live_address(request, query, items, shown)
     context |= {"cursor": cursor, "after": request.GET.get("after", ""), "chosen": shown.id if shown else ""}
-    context["first"] = items[0] if items and shown is None else None
+    context["items"] = items
     return context
 
 

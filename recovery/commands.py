@@ -159,7 +159,7 @@ def leave_on_record(held: Held) -> None:
 
 def contract_of(run: Run, slot: Slot) -> Mapping[str, Any]:
     """The tool as the run's release holds it; empty where it does not."""
-    tools = run.release.content.get("tools", [])
+    tools = run.release.contract.get("tools", [])
     return next((tool for tool in tools if tool["name"] == slot.tool), {})
 
 

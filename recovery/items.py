@@ -157,7 +157,7 @@ class ItemPage:
     @property
     def contract(self) -> Mapping[str, Any]:
         """The tool as the run's release holds it; empty where it does not."""
-        tools = self.run.release.content.get("tools", [])
+        tools = self.run.release.contract.get("tools", [])
         return next((tool for tool in tools if tool["name"] == self.slot.tool), {})
 
     @property

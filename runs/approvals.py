@@ -85,7 +85,7 @@ def answer_question(*, run_id: UUID, seq: int, text: str, actor: str) -> Run:
 
 
 def contract_of(held: Held, slot: Slot) -> Mapping[str, Any]:
-    tools: list[dict[str, Any]] = held.run.release.content.get("tools", [])
+    tools: list[dict[str, Any]] = held.run.release.contract.get("tools", [])
     return next((tool for tool in tools if tool["name"] == slot.tool), {})
 
 

@@ -5,11 +5,17 @@ Nobody changes a run row without holding its journal head (see docs/architecture
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models.functions import Now
+from django.utils.functional import cached_property
+
+from runs.field_order import required_first
 
 
 class Status(models.TextChoices):
@@ -36,6 +42,7 @@ class Release(models.Model):
     agent = models.TextField()
     version = models.TextField()
     content = models.JSONField(help_text="Tools with schemas, effect classes and policies; model and settings; prompt.")
+    declared = models.TextField(db_default="", help_text="The same as text: jsonb forgets the order of fields.")
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
@@ -44,6 +51,12 @@ class Release(models.Model):
 
     def __str__(self) -> str:
         return f"{self.agent}@{self.version}"
+
+    @cached_property
+    def contract(self) -> dict[str, Any]:
+        """The content for people: with fields in the order in which the agent's code declares them."""
+        found: dict[str, Any] = json.loads(self.declared) if self.declared else required_first(self.content)
+        return found
 
 
 class WorkerSession(models.Model):

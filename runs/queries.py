@@ -52,6 +52,7 @@ ENDING_IN = "SELECT id FROM runs_run WHERE substring(uuid_send(id) FROM 12) = %s
 # JSON that no list shows, and that would be parsed once a row.
 UNLISTED = (
     "release__content",
+    "release__declared",
     "session__serves",
     "session__codes",
     "session__totals",

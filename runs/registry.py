@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import json
 
 from django.conf import settings
 
@@ -50,7 +51,7 @@ def announce_one(agent: Agent) -> Release:
     """Its release, recorded if it was not. Other content under a known version is refused; what a worker that may
     redefine it has recorded is known."""
     others = Release.objects.filter(agent=agent.name, version=agent.version)
-    own = others.filter(id=agent.release_id).first()
+    own, declared = others.filter(id=agent.release_id).first(), json.dumps(agent.content)
     if own is None:
         differing = others.exclude(id=agent.release_id)  # another process may have recorded our own just now
         if not settings.HOLDFAST_ALLOW_REDEFINE and (other := differing.first()) is not None:
@@ -59,14 +60,17 @@ def announce_one(agent: Agent) -> Release:
                 "or in development set HOLDFAST_ALLOW_REDEFINE=1 (for up and worker also --allow-redefine)"
             )
         content = {"agent": agent.name, "version": agent.version, "content": agent.content}
-        own, _ = Release.objects.get_or_create(id=agent.release_id, defaults=content)
+        own, _ = Release.objects.get_or_create(id=agent.release_id, defaults=content | {"declared": declared})
+    elif own.declared != declared:  # the same content, its fields in another order
+        own.declared = declared
+        own.save(update_fields=["declared"])
     _announced[agent.release_id] = own
     return own
 
 
 def release_for(agent: str, version: str | None) -> Release:
     """The release that a new run of this agent is pinned to: this version, or the newest announced."""
-    known = Release.objects.filter(agent=agent).defer("content").order_by("-created_at", "-id")
+    known = Release.objects.filter(agent=agent).defer("content", "declared").order_by("-created_at", "-id")
     if version is not None:
         wanted = version.removeprefix(f"{agent}@")
         chosen = known.filter(version=wanted).first() or known.filter(id=version).first()

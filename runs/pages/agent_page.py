@@ -12,7 +12,6 @@ from django.db.models import Count, F, Max, Q
 from runs.access import Person, seen_by
 from runs.gates import gates_seen
 from runs.models import ENDED, Gate, Permit, Release, Run, Status, WorkerSession
-from runs.pages.schema_parts import required_first
 from runs.rest.fleet import AgentOut, GateOut, agent_out, gates_out
 
 MOST_COUNTED = 10_000
@@ -32,7 +31,7 @@ class AgentRow:
 
     @property
     def tools(self) -> Sequence[Mapping[str, Any]]:
-        return list(self.release.content.get("tools", []))
+        return list(self.release.contract.get("tools", []))
 
     @property
     def stateless(self) -> bool:
@@ -67,7 +66,7 @@ class Parameter:
 
 
 def parameters_of(given: Mapping[str, Any] | None) -> list[Parameter]:
-    schema = required_first(given or {})
+    schema = given or {}
     needed, named = schema.get("required") or (), schema.get("properties") or {}
     return [Parameter(name, one if isinstance(one, Mapping) else {}, name in needed) for name, one in named.items()]
 

@@ -195,18 +195,3 @@ def is_form(schema: Mapping[str, Any]) -> bool:
     properties = schema.get("properties")
     named = isinstance(properties, Mapping) and bool(properties) and not any(map(AWKWARD.search, properties))
     return named and schema.get("type", "object") == "object"
-
-
-def required_first(schema: Any) -> Any:
-    """The schema with the fields of its objects in order: a release is kept as jsonb, which forgets the declared one,
-    but not the order of `required`."""
-    if isinstance(schema, list):
-        return [required_first(one) for one in schema]
-    if not isinstance(schema, Mapping):
-        return schema
-    found = {name: required_first(inner) for name, inner in schema.items()}
-    named, needed = found.get("properties"), found.get("required")
-    if isinstance(named, dict) and isinstance(needed, list):
-        first = [name for name in needed if isinstance(name, str) and name in named]
-        found["properties"] = {name: named[name] for name in dict.fromkeys([*first, *named])}
-    return found

@@ -20,7 +20,6 @@ from runs.errors import AgentNotFound, BadInput, BusinessIdTaken, InputRefused, 
 from runs.models import Release, WorkerSession
 from runs.pages.dialogs import dialog_or_page, done
 from runs.pages.schema_forms import SchemaForm
-from runs.pages.schema_parts import required_first
 from runs.short_ids import short_id
 from runs.signed_in import signed_in
 
@@ -112,7 +111,7 @@ def shown_as(release: Release, entered: SchemaForm, shows: str | None) -> dict[s
 
 def input_form(release: Release, data: Any, initial: Any = None, as_json: bool = False) -> SchemaForm:
     """Of an agent that does not say what it takes: JSON, or nothing."""
-    takes = required_first(release.content.get("input"))
+    takes = release.contract.get("input")
     return SchemaForm(takes or {}, data, initial, prefix="input", as_json=as_json, required=takes is not None)
 
 

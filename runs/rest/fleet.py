@@ -51,7 +51,7 @@ def agent_out(name: str, user: Person | None = None) -> AgentOut:
     if not known or not sees(user, name):
         raise AgentNotFound(f"({name[:60]})")
     live = list(WorkerSession.objects.filter(ended_at__isnull=True).values_list("serves", flat=True))
-    content = known[0].content
+    content = known[0].contract
     tools = content.get("tools")
     return AgentOut(
         name=name,

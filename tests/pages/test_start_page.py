@@ -1,16 +1,21 @@
 """A run is started by a form made from what its agent takes."""
 
+import datetime
 import re
 import uuid
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from pydantic import BaseModel
 
 from journal.entries import Kind
 from journal.read import read_entries
 from runs.models import AgentScope, AuditRecord, Release, Run
+from runs.registry import announce_one
+from runs.sdk import Agent, Finish
 from tests.pages.conftest import signed_in
 from tests.pages.journals import session
 
@@ -63,6 +68,22 @@ def test_what_is_needed_comes_first_in_the_order_that_was_declared(olga: Client)
     release(takes={"type": "object", "properties": named, "required": ["order_id", "to"]})
     page = olga.get(START).content.decode()
     assert re.findall(r'name="input/(\w+)"', page) == ["order_id", "to", "a"]
+
+
+class Transfer(BaseModel):
+    to: str
+    memo_of_the_transfer: str = ""
+    amount: Decimal
+    at: datetime.date | None = None
+
+
+def test_fields_stand_as_the_agents_code_declares_them_optional_ones_too(olga: Client) -> None:
+    made = announce_one(Agent("mover", "1", decide=lambda state: Finish(1), input=Transfer))
+    session("w1", serves=[made.id])
+    page = olga.get("/agents/mover/start").content.decode()
+    assert re.findall(r'name="input/(\w+)"', page) == ["to", "memo_of_the_transfer", "amount", "at"]
+    told = olga.get("/agents/mover").content.decode()
+    assert re.findall(r'scope="row" class="mono">([a-z_]+)', told) == list(Transfer.model_fields)
 
 
 def test_a_run_is_started_with_what_was_typed(olga: Client) -> None:

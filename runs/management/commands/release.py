@@ -30,7 +30,7 @@ def list_releases(screen: Screen, /, as_json: bool) -> None:
         items = [release(row) for row in rows]
         screen.json(ReleaseList(items=items, next_cursor=None).model_dump(mode="json"))
         return
-    counted = rows.annotate(open_runs=Count("run", filter=~Q(run__status__in=ENDED))).defer("content")
+    counted = rows.annotate(open_runs=Count("run", filter=~Q(run__status__in=ENDED))).defer("content", "declared")
     screen.table(
         COLUMNS,
         ((str(row), f"{row.open_runs} open", f"{row.created_at:%Y-%m-%dT%H:%M:%SZ}", row.id) for row in counted),

@@ -31,8 +31,8 @@
     dot.dataset.live = held ? "off" : "on";
     dot.textContent = held ? (missed ? "Rows held, there is news" : "Rows held") : "Rows update live";
   };
-  const again = () => htmx.ajax("GET", location.href, { target: "#results", swap: "outerMorph" });
-  button?.addEventListener("click", () => { held = !held; if (!held && missed) again(); missed = false; paint(); });
+  const fetchResults = (url) => htmx.ajax("GET", url, { target: "#results", swap: "outerMorph", headers: { "HX-Target": "section#results" } });
+  button?.addEventListener("click", () => { held = !held; if (!held && missed) fetchResults(location.href); missed = false; paint(); });
   document.addEventListener("htmx:sse:before:message", (event) => {
     if (held && !event.detail.message?.event) { event.preventDefault(); missed = true; paint(); }
   });
@@ -41,7 +41,7 @@
       event.preventDefault();
       const first = new URL(location.href);
       first.searchParams.delete("after");
-      htmx.ajax("GET", first.href, { target: "#results", swap: "outerMorph" });
+      fetchResults(first.href);
       history.replaceState(null, "", first);
     }
   });

@@ -49,6 +49,7 @@ def test_rows_change_in_place_and_new_runs_wait_to_be_asked_for(site: Site) -> N
     assert row(page, third).count() == 0
     newer.click()
     row(page, third).wait_for()
+    assert page.locator(".mast").count() == 1, "the results alone were fetched"
     fourth = Story()
     told(fourth.run.id)
     page.get_by_text("1 newer run. Show it").wait_for()
@@ -64,6 +65,7 @@ def test_held_updates_change_no_row_until_they_go_on(site: Site) -> None:
     assert "Queued" in row(page, story).inner_text()
     page.get_by_role("button", name="Resume updates").click()
     row(page, story, "by olga").wait_for()
+    assert page.locator(".mast").count() == 1, "the results alone were fetched"
 
 
 def test_a_query_is_written_with_suggestions_by_keyboard_alone(site: Site) -> None:

@@ -79,5 +79,5 @@ def changed(page: ItemPage, digest: str) -> str:
 
 
 def on_refusal(request: HttpRequest, render: Callable[[Exception, int], HttpResponse]) -> None:
-    """The answer of this page, should its command refuse: see `runs.pages.views.refused`."""
+    """The answer of this page, should its command refuse: see `runs.pages.failures.refused`."""
     request.__dict__["say_no"] = render

@@ -6,15 +6,31 @@ import os
 import signal
 from pathlib import Path
 
+from django.contrib import messages
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
 from django.utils import timezone
+from django.views.decorators.http import require_POST
 
+from runs.access import CONTROL
 from runs.errors import RunsError
 from runs.models import Run
 from runs.pages.run_page import lease_of
+from runs.queries import find_run
+from runs.signed_in import signed_in
 
 
 class WorkerNotKillable(RunsError):
     """No live worker of this machine holds the run just now, or this is not a demo. Nothing was killed."""
+
+
+@require_POST
+@signed_in(CONTROL)
+def kill(request: HttpRequest, ref: str) -> HttpResponseBase:
+    name = kill_worker(run=find_run(ref, request.user))
+    messages.warning(request, f"{name} was killed (SIGKILL). Another worker takes over under a new epoch.")
+    return redirect("runs:run", ref=ref)
 
 
 def kill_worker(*, run: Run) -> str:

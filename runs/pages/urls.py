@@ -8,11 +8,11 @@ from runs.pages import (
     bulk_pages,
     fleet_views,
     gate_pages,
+    killing,
     run_views,
     runs_list,
     start_page,
     tool_page,
-    views,
     views_saved,
 )
 from runs.pages.jump import jump
@@ -46,7 +46,7 @@ urlpatterns = [
     path("runs/<str:ref>/entries/<int:seq>/payloads/<str:sha256>", run_views.payload, name="payload"),
     path("runs/<str:ref>/acts", acting.acts, name="acts"),
     path("runs/<str:ref>/asks/<int:seq>/answer", acting.answer, name="answer"),
-    path("runs/<str:ref>/kill-worker", views.kill, name="kill"),
+    path("runs/<str:ref>/kill-worker", killing.kill, name="kill"),
     re_path(
         r"^runs/(?P<ref>[^/]+)/(?P<verb>cancel|hold|resume|release|retry|signal|note)$", acting.control, name="control"
     ),

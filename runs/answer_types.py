@@ -80,18 +80,22 @@ def faults_in(error: jsonschema_rs.ValidationError) -> Iterator[Fault]:
         yield Fault((*place, str(kind.property)), "It is missing")
     elif isinstance(kind, jsonschema_rs.ValidationErrorKind.AdditionalProperties):
         yield from (Fault((*place, name), "There is no such field") for name in kind.unexpected[:MOST_FAULTS])
-    elif isinstance(kind, jsonschema_rs.ValidationErrorKind.AnyOf) and (branch := only_branch(kind.context)):
+    elif isinstance(kind, jsonschema_rs.ValidationErrorKind.AnyOf) and (branch := only_branch(kind.context, place)):
         for inner in branch:
             yield from faults_in(inner)
     else:
         yield Fault(place, error.message[:LONGEST_FAULT])
 
 
-def only_branch(context: Sequence[Sequence[Any]]) -> Sequence[Any]:
-    """Of "this or null" the faults of this; nothing where there is more than one way to be right."""
-    null = jsonschema_rs.ValidationErrorKind.Type
-    real = [branch for branch in context if not any(is_null(e) for e in branch if isinstance(e.kind, null))]
-    return real[0] if len(real) == 1 and len(context) == 2 else ()
+def only_branch(context: Sequence[Sequence[Any]], place: tuple[str | int, ...]) -> Sequence[Any]:
+    """Of "this or null" the faults of this, of "a number or a text" at `place` those of the one that was given; nothing
+    where there is more than one way to be right."""
+    kind = jsonschema_rs.ValidationErrorKind.Type
+    real = [branch for branch in context if not any(is_null(e) for e in branch if isinstance(e.kind, kind))]
+    if len(real) == 1 and len(context) == 2:
+        return real[0]
+    fits = [b for b in real if not any(isinstance(e.kind, kind) and tuple(e.instance_path) == place for e in b)]
+    return fits[0] if len(fits) == 1 else ()
 
 
 def is_null(error: Any) -> bool:

@@ -6,6 +6,8 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
+from decimal import Decimal
+from math import isfinite
 from typing import Any
 
 from django import forms
@@ -43,6 +45,7 @@ def field_of(part: Part) -> forms.Field:
     if part.kind == "choice":
         return forms.CharField(widget=choice_widget(part), **shown)
     keyboard = KEYBOARDS.get(str(part.schema.get("format"))) or KEYBOARDS.get(part.kind, "text")
+    keyboard = "decimal" if is_decimal(part) else keyboard
     widget: forms.Widget = forms.TextInput(attrs={"inputmode": keyboard})
     if part.kind in ("lines", "list", "json"):
         widget = forms.Textarea(attrs={} if part.kind == "lines" else {"spellcheck": "false"})
@@ -69,7 +72,7 @@ def hint_of(part: Part) -> str:
     """What its schema says of it, what is expected, and what happens if it is left empty."""
     said = part.schema.get("description")
     told = [readable(said.strip())] if isinstance(said, str) and said.strip() else []
-    told.append(FORMATS.get(str(part.schema.get("format")), "") or HINTS.get(part.kind, ""))
+    told.append(FORMATS.get(str(part.schema.get("format")), "") or HINTS.get(part.kind, "") or either_told(part))
     if part.kind == "list":
         told.append("One a line." + options_told(part.schema.get("items")))
     if part.has_default and part.schema["default"] not in EMPTY:
@@ -79,6 +82,20 @@ def hint_of(part: Part) -> str:
     elif part.nullable and part.kind not in ("choice", "json"):
         told.append("Left empty it is null.")
     return " ".join(text for text in told if text)
+
+
+def either_told(part: Part) -> str:
+    if not part.either:
+        return ""
+    if is_decimal(part):
+        return "A number, kept exactly as it is written; or a text."
+    number = "A number" if "number" in part.either else "A whole number"
+    return f"{number}, or a text: digits that are meant as text stand in quotes."
+
+
+def is_decimal(part: Part) -> bool:
+    """A number or a text is how JSON schema says Decimal: a text keeps it exactly."""
+    return set(part.either) == {"number", "string"}
 
 
 def options_told(items: Any) -> str:
@@ -122,6 +139,21 @@ def write_number(part: Part, value: Any) -> str | None:
     return text if len(text) <= LONGEST_NUMBER else None
 
 
+def write_either(part: Part, value: Any) -> str | None:
+    """Plain where that is read as the same, a text else in quotes."""
+    if isinstance(value, str):
+        plain = write_text(part, value)
+        if plain is not None and read_either(part, plain) == value:
+            return plain
+        return None if is_decimal(part) else json.dumps(value)
+    text = write_number(Part("number", (), {}, required=True), value)
+    return text if text is not None and same_number(read_either(part, text), value) else None
+
+
+def same_number(one: Any, other: Any) -> bool:
+    return type(one) is type(other) and repr(one) == repr(other)
+
+
 def write_choice(part: Part, value: Any) -> str | None:
     try:
         text = json.dumps(value)
@@ -150,6 +182,20 @@ def write_json(part: Part, value: Any) -> str:
 
 def read_lines(part: Part, text: str) -> str:
     return text.replace("\r\n", "\n")  # browsers send a line's end as two characters
+
+
+def read_either(part: Part, text: str) -> Any:
+    """A number if it is one that JSON keeps exactly, what stands in double quotes, else the text as it is."""
+    if is_decimal(part):
+        return text
+    try:
+        said = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    if isinstance(said, str) or type(said) is int:
+        return said
+    exact = type(said) is float and isfinite(said) and Decimal(repr(said)) == Decimal(text.strip())
+    return said if exact and "number" in part.either else text
 
 
 def read_choice(part: Part, text: str) -> Any:
@@ -181,12 +227,12 @@ def read_whole(part: Part, text: str) -> Any:
 Write = Callable[[Part, Any], str | None]
 WRITE: Mapping[str, Write] = {
     "text": write_text, "lines": write_lines, "date": write_date, "integer": write_number, "number": write_number,
-    "choice": write_choice, "flag": write_flag, "list": write_list, "json": write_json,
+    "either": write_either, "choice": write_choice, "flag": write_flag, "list": write_list, "json": write_json,
 }  # fmt: skip
 READ: Mapping[str, Callable[[Part, str], Any]] = {
     "text": lambda part, text: text, "lines": read_lines, "date": lambda part, text: text, "integer": read_whole,
     "number": lambda part, text: read_number(text, whole=False), "choice": read_choice, "list": read_list,
-    "json": lambda part, text: read_json(text),
+    "json": lambda part, text: read_json(text), "either": read_either,
 }  # fmt: skip
 
 

@@ -1,8 +1,8 @@
 """A form made from a JSON schema: a field for each scalar, a fieldset for each object, JSON for everything else.
 
 What was written is judged by the same validator as the command's, and each fault is told at its field. Beside a field
-`name` stand, hidden, `name:as` (it is asked in another way than its schema says: `json`, `choice`), `name:blank` (what
-an emptied field means, as JSON) and `name:given` (whether an object that may be left out is there).
+`name` stand, hidden, `name:as` (it is asked in another way than its schema says: `json`, `choice`, `number`),
+`name:blank` (what an emptied field means, as JSON) and `name:given` (whether an object that may be left out is there).
 """
 
 from __future__ import annotations
@@ -100,10 +100,13 @@ class SchemaForm(forms.Form):
         """Asked in another way where its own field could not say the value, or where the page had it so."""
         if self.is_bound:
             way = self.data.get(f"{name}:as")
-            return as_given(part, way) if way in ("json", "choice") else part
+            return as_given(part, way) if way in ("json", "choice") or (way == "number" and part.either) else part
         if part.kind == "flag" and value is MISSING and self.from_initial and not part.required:
             return as_given(part, "choice")
-        return part if is_sayable(part, value) or not self.from_initial else as_given(part, "json")
+        if is_sayable(part, value) or not self.from_initial:
+            return part
+        number = as_given(part, "number") if part.either else part
+        return number if part.either and is_sayable(number, value) else as_given(part, "json")
 
     def hidden_of(self, part: Part, name: str, value: Any) -> list[tuple[str, str]]:
         if self.is_bound:
@@ -198,6 +201,8 @@ def name_below(name: str, part: Part) -> str:
 def as_given(part: Part, way: str) -> Part:
     if way == "choice":
         return replace(part, kind="choice", required=False, options=(True, False), asked_as=way)
+    if way == "number":
+        return replace(part, kind="number", asked_as=way)
     return replace(part, kind="json", parts=(), asked_as=way)
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from runs.values import AWKWARD, readable
 
-Kind = Literal["object", "text", "lines", "integer", "number", "flag", "choice", "date", "list", "json"]
+Kind = Literal["object", "text", "lines", "integer", "number", "either", "flag", "choice", "date", "list", "json"]
 
 LEVELS = 2  # of objects inside the outermost
 MOST_PARTS = 60
@@ -38,6 +38,7 @@ class Part:
     options: tuple[Any, ...] = ()
     parts: tuple[Part, ...] = ()
     item: Kind | None = None  # of a list: what each line is
+    either: tuple[str, ...] = ()  # what one line may be, as JSON schema names it: a number or a text (a Decimal)
     asked_as: str = ""  # where it is asked in another way than its schema says
 
     @property
@@ -79,6 +80,9 @@ class Reader:
         self.read += 1
         if self.read > MOST_PARTS:
             raise TooLarge
+        if either := either_of(schema):
+            nullable = "null" in either
+            return Part("either", path, schema, required, nullable, either=tuple(set(either) - {"null"}))
         found, nullable = self.plain(schema)
         if found is None:
             return Part("json", path, schema if isinstance(schema, Mapping) else {}, required)
@@ -146,6 +150,22 @@ class Reader:
             return None
         unnamed = {name: said for name, said in found.items() if name != "title"}
         return {**unnamed, **{name: said for name, said in schema.items() if name != "$ref"}}
+
+
+def either_of(schema: Any) -> tuple[str, ...]:
+    """The names of its types, if it takes a text or a number, whatever else is asked of these."""
+    if not isinstance(schema, Mapping):
+        return ()
+    names = schema.get("type")
+    if isinstance(branches := schema.get("anyOf"), list):
+        simple = all(
+            isinstance(one, Mapping) and not {"enum", "const", "$ref", *ENTANGLED} & set(one) for one in branches
+        )
+        names = [one.get("type") for one in branches] if simple else None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        return ()
+    scalars = set(names) - {"null"}
+    return tuple(names) if "string" in scalars and len(scalars) > 1 and scalars <= {*SCALARS} - {"boolean"} else ()
 
 
 def or_null(schema: Mapping[str, Any]) -> dict[str, Any] | None:

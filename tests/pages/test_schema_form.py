@@ -4,6 +4,7 @@ import datetime
 import enum
 import json
 import time
+from decimal import Decimal
 from typing import Any, Literal
 
 import pytest
@@ -155,6 +156,36 @@ def test_all_of_it_may_be_written_as_json() -> None:
     assert not form.is_valid() and "order_id: It is not of type" in " ".join(errors_of(form)["value"])
 
 
+class Payment(BaseModel):
+    amount: Decimal = Field(gt=0)
+    fee: Decimal | None = Decimal("1.50")
+    reference: int | str | None = None
+    account: str | int
+
+
+def test_an_amount_is_a_field_that_keeps_it_exactly() -> None:
+    schema = Payment.model_json_schema()
+    page = shown_of(SchemaForm(schema))
+    assert "<textarea" not in page and "A number, kept exactly as it is written; or a text." in page
+    assert 'value="1.50"' in page and page.count('inputmode="decimal"') == 2
+    form = written(schema, amount="12.10", reference="77", account='"77"', fee="0.10000000000000000001")
+    assert form.is_valid(), errors_of(form)
+    assert form.value == {"amount": "12.10", "fee": "0.10000000000000000001", "reference": 77, "account": "77"}
+    form = written(schema, amount="12.10", reference="o-77", account="1.5")
+    assert form.is_valid() and form.value == {"amount": "12.10", "reference": "o-77", "account": "1.5"}
+
+
+def test_an_amount_that_was_a_number_stays_one_and_is_judged_as_one() -> None:
+    schema = Payment.model_json_schema()
+    given = sent(SchemaForm(schema, initial={"amount": 12.5, "account": 7}))
+    assert given["value/amount"] == "12.5" and "<textarea" not in shown_of(SchemaForm(schema, given))
+    form = SchemaForm(schema, given)
+    assert form.is_valid() and form.value == {"amount": 12.5, "account": 7}
+    form = SchemaForm(schema, given | {"value/amount": "-1"})
+    assert not form.is_valid()
+    assert errors_of(form) == {"value/amount": ["It is less than or equal to the minimum of 0.0."]}
+
+
 def circle(depth: int) -> dict[str, Any]:
     return {"$defs": {str(n): {"$ref": f"#/$defs/{(n + 1) % depth}"} for n in range(depth)}, "$ref": "#/$defs/0"}
 
@@ -212,7 +243,9 @@ SCALARS: list[tuple[Any, st.SearchStrategy[Any]]] = [
     (str, TEXTS), (int, st.integers()), (float, st.floats(allow_nan=False, allow_infinity=False)),
     (bool, st.booleans()), (Size, st.sampled_from(["s", "l"])), (datetime.date, st.dates().map(str)),
     (Literal["a", 1, None], st.sampled_from(["a", 1, None])),
-    (dict[str, int], st.dictionaries(TEXTS, st.integers(), max_size=3)),
+    (dict[str, int], st.dictionaries(TEXTS, st.integers(), max_size=3)), (int | str, st.integers() | TEXTS),
+    (Decimal, st.decimals(allow_nan=False, allow_infinity=False).map(str) | st.floats(-9, 9)),
+    (int | float | str, st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS),
 ]  # fmt: skip
 
 

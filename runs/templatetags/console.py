@@ -105,9 +105,13 @@ def schema_word(schema: Any) -> str:
         return " or ".join(dict.fromkeys(schema_word(one) for one in either))
     if isinstance(ref := schema.get("$ref"), str):
         return values.line(ref.rpartition("/")[2])
-    if "enum" in schema:
-        return f"one of {values.line(schema['enum'])}"
-    return values.line(schema.get("title") if schema.get("type") == "object" else schema.get("type", "anything"))
+    if "const" in schema or "enum" in schema:
+        return f"one of {values.line(schema['enum'])}" if "enum" in schema else values.line(schema["const"])
+    kind = schema.get("type", "object" if "properties" in schema else "anything")
+    if isinstance(kind, list):
+        return " or ".join(schema_word(schema | {"type": one}) for one in kind)
+    named = schema.get("title") if kind == "object" else None
+    return values.line(named if isinstance(named, str) and named else kind)
 
 
 @register.filter

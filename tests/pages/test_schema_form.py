@@ -156,6 +156,14 @@ def test_all_of_it_may_be_written_as_json() -> None:
     assert not form.is_valid() and "order_id: It is not of type" in " ".join(errors_of(form)["value"])
 
 
+@pytest.mark.parametrize("given", ["", "null"])
+def test_what_is_any_object_is_written_as_json_and_never_null(given: str) -> None:
+    schema = TypeAdapter(dict[str, Any]).json_schema()
+    assert "<textarea" in shown_of(SchemaForm(schema))
+    assert not written(schema, **{"": given}).is_valid()
+    assert written(schema, **{"": "{}"}).value == {}
+
+
 class Payment(BaseModel):
     amount: Decimal = Field(gt=0)
     fee: Decimal | None = Decimal("1.50")

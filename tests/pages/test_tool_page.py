@@ -1,13 +1,16 @@
 """A tool's page: its contract in words, its calls just now, and the gate that holds every one of them."""
 
-from typing import Any
+from decimal import Decimal
+from typing import Any, Literal, TypedDict
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
+from pydantic import TypeAdapter
 
 from runs.models import AgentScope, AuditRecord, Gate, Permit, Status
+from runs.templatetags.console import schema_word
 from tests.pages.conftest import signed_in
 from tests.pages.journals import Story, session
 from tests.pages.test_agents import EVIL, agent, contract
@@ -49,6 +52,25 @@ def test_the_contract_is_told_in_words(victor: Client) -> None:
         "asked by key", "Receipt", "card", "The card.", "Secret", "with a permit",
     ):  # fmt: skip
         assert said in page or said.capitalize() in page, said
+
+
+@pytest.mark.parametrize(
+    ("returned", "word"),
+    [
+        (dict[str, Any], "object"), (dict[str, int], "object"), (dict[str, Any] | None, "object or null"),
+        (list[str], "array"), (Literal["sent"], "sent"), (Literal[1, 2], "one of [1, 2]"), (bool, "boolean"),
+        (TypedDict("Receipt", {"id": str}), "Receipt"), (Decimal, "number or string"),
+    ],
+)  # fmt: skip
+def test_what_a_tool_returns_is_told_by_its_kind(victor: Client, returned: Any, word: str) -> None:
+    agent(tools=[contract("payout", returns=TypeAdapter(returned).json_schema())])
+    page = victor.get(TOOL).content.decode()
+    assert f'<dt>Returns</dt><dd><span class="mono">{word}</span>' in page
+
+
+def test_a_kind_that_may_be_null_is_told_so_and_whatever_has_no_type_is_anything() -> None:
+    assert schema_word({"type": ["object", "null"]}) == "object or null"
+    assert schema_word({"properties": {"a": {}}}) == "object" and schema_word({}) == schema_word(None) == "anything"
 
 
 def test_its_calls_just_now_are_counted_from_runs(victor: Client) -> None:

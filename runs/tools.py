@@ -7,6 +7,7 @@ import inspect
 import json
 import logging
 import random
+import re
 import typing
 from collections.abc import Callable, Mapping
 from copy import deepcopy
@@ -68,6 +69,7 @@ class ToolContext:
     log: logging.Logger = field(default_factory=lambda: logging.getLogger("holdfast.tool"))
 
 
+NAME = re.compile(r"\S{1,200}")  # as a gate can name it
 Probe = Callable[..., Found | Absent | Undecided]
 Summary = Callable[[dict[str, Any]], str]
 Approval = bool | Policy | Callable[[dict[str, Any]], bool | Policy]
@@ -95,6 +97,8 @@ class Tool:
 
     def __post_init__(self) -> None:
         self.name = self.name or self.function.__name__
+        if not NAME.fullmatch(self.name) or not self.name.isprintable():
+            raise ValueError(f"tool {self.name!r}: its name has 1 to 200 printable characters and no spaces")
         if self.effect not in EFFECTS:
             raise ValueError(f"tool {self.name}: effect is one of {', '.join(EFFECTS)}, not {self.effect!r}")
         if self.effect == "probed" and self.probe is None:

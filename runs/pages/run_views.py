@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from django.http import Http404, HttpRequest, StreamingHttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
@@ -150,8 +150,8 @@ def journal_lines(request: HttpRequest, ref: str) -> HttpResponseBase:
     """The whole journal as `journal export` writes it. To take it is an act, too."""
     run = find_run(ref, request.user)
     record(request.user.get_username(), "journal.export", run=run.id, agent=run.agent)
-    lines: Iterator[str] = iter(()) if is_stateless(run) else (f"{line}\n" for line in export_run(run.id))
+    lines = "" if is_stateless(run) else "".join(f"{line}\n" for line in export_run(run.id))
     name = f"{short_id(run.id)}.jsonl"
-    answer = StreamingHttpResponse(lines, content_type="application/x-ndjson")
+    answer = HttpResponse(lines, content_type="application/x-ndjson")
     answer["Content-Disposition"] = f'attachment; filename="{name}"'
     return answer

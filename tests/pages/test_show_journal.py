@@ -28,7 +28,7 @@ def test_the_raw_journal_is_a_table_of_every_entry_a_page_at_a_time(victor: Clie
 def test_the_journal_is_taken_away_as_lines_that_an_import_takes_and_it_is_recorded(victor: Client) -> None:
     run = incident()
     answer = victor.get(f"{url_of(run)}/journal.jsonl")
-    lines = b"".join(answer.streaming_content).decode().splitlines()  # type: ignore[attr-defined]
+    lines = answer.content.decode().splitlines()  # type: ignore[attr-defined]
     assert answer["Content-Disposition"].startswith("attachment") and len(lines) == 24
     assert [read_line(line).seq for line in lines] == [*range(1, 25)]
     assert json.loads(lines[0])["of"] == 24

@@ -7,7 +7,7 @@ import pytest
 
 from runs.digests import approval_digest
 from runs.policies import ANY_ONE
-from runs.sdk import Policy, Tool, ToolContext
+from runs.sdk import Policy, Tool, ToolContext, tool
 from tests.rig.crew import Crew, start
 from tests.rig.ledger import Ledger
 from tests.runs.policing import approvals, asks, listed, the_slot
@@ -130,3 +130,9 @@ def test_a_request_names_the_fields_that_it_binds(desk: Crew, ledger: Ledger) ->
     run_id = start("pays-to", {"amount_cents": 3, "memo": "for the cat"})
     desk.drive(run_id)
     assert approvals(run_id)[0].body["fields"] == {"amount_cents": 3}
+
+
+@pytest.mark.parametrize("name", ["two words", "line\nbreak", "\u202ehidden", "x" * 201])
+def test_a_tools_name_is_one_that_a_gate_can_say(name: str) -> None:
+    with pytest.raises(ValueError, match="no spaces"):
+        tool(effect="read", name=name)(lambda ctx: None)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
+from math import isfinite
 from typing import Any
 
 from django import forms
@@ -58,13 +60,22 @@ class JsonField(forms.CharField):
 def read_json(text: str) -> Any:
     """Raises ValidationError, which points at the place."""
     try:
-        return json.loads(text, parse_constant=refuse_constant)
+        return json.loads(text, parse_constant=refuse_constant, parse_float=exact_float)
     except json.JSONDecodeError as error:
         raise forms.ValidationError(no_json(error)) from error
     except RecursionError as error:
         raise forms.ValidationError("This is not JSON that can be read: it is nested too deep.") from error
     except ValueError as error:
         raise forms.ValidationError(f"This is not JSON: {error}.") from error
+
+
+def exact_float(text: str) -> float:
+    """An amount is never rounded without a word. Raises ValidationError."""
+    number = float(text)
+    if not isfinite(number) or Decimal(repr(number)) != Decimal(text):
+        shown = text if len(text) <= QUOTED else f"{text[:QUOTED]}…"
+        raise forms.ValidationError(f"{shown} has more digits than a number keeps: it would become {number!r}.")
+    return number
 
 
 def no_json(error: json.JSONDecodeError) -> str:
@@ -83,7 +94,7 @@ def refuse_constant(word: str) -> None:
 def read_number(text: str, *, whole: bool) -> int | float:
     """A number as it was written: whole ones of any size, others with a point. Raises ValidationError."""
     try:
-        number = json.loads(text, parse_constant=refuse_constant)
+        number = json.loads(text, parse_constant=refuse_constant, parse_float=exact_float)
     except (ValueError, RecursionError):
         number = None
     if type(number) not in ((int,) if whole else (int, float)):

@@ -13,6 +13,7 @@ from typing import Any
 from django import forms
 from django.core.exceptions import ValidationError
 
+from runs.answer_types import faults_of
 from runs.pages.forms import LONGEST, read_json, read_number
 from runs.pages.schema_parts import Part
 from runs.values import AWKWARD, integer, line, readable
@@ -143,10 +144,10 @@ def write_either(part: Part, value: Any) -> str | None:
     """Plain where that is read as the same, a text else in quotes."""
     if isinstance(value, str):
         plain = write_text(part, value)
-        if plain is not None and read_either(part, plain) == value:
+        if is_decimal(part) or (plain is not None and read_either(part, plain) == value):
             return plain
-        return None if is_decimal(part) else json.dumps(value)
-    text = write_number(Part("number", (), {}, required=True), value)
+        return json.dumps(value)
+    text = None if is_decimal(part) else write_number(Part("number", (), {}, required=True), value)
     return text if text is not None and same_number(read_either(part, text), value) else None
 
 
@@ -187,7 +188,7 @@ def read_lines(part: Part, text: str) -> str:
 def read_either(part: Part, text: str) -> Any:
     """A number if it is one that JSON keeps exactly, what stands in double quotes, else the text as it is."""
     if is_decimal(part):
-        return text
+        return judged_decimal(part, text)
     try:
         said = json.loads(text)
     except (ValueError, RecursionError):
@@ -196,6 +197,18 @@ def read_either(part: Part, text: str) -> Any:
         return said
     exact = type(said) is float and isfinite(said) and Decimal(repr(said)) == Decimal(text.strip())
     return said if exact and "number" in part.either else text
+
+
+def judged_decimal(part: Part, text: str) -> str:
+    """The text as it is. If it is a number, what its type asks of numbers holds: the schema asks nothing of texts."""
+    try:
+        number = float(Decimal(text.strip()))
+    except ArithmeticError:
+        return text
+    for branch in part.schema.get("anyOf", ()):
+        if branch.get("type") == "number" and (faults := faults_of(branch, number)):
+            raise ValidationError([f"{fault.message}." for fault in faults])
+    return text
 
 
 def read_choice(part: Part, text: str) -> Any:

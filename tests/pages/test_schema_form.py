@@ -189,9 +189,20 @@ def test_an_amount_that_was_a_number_stays_one_and_is_judged_as_one() -> None:
     assert given["value/amount"] == "12.5" and "<textarea" not in shown_of(SchemaForm(schema, given))
     form = SchemaForm(schema, given)
     assert form.is_valid() and form.value == {"amount": 12.5, "account": 7}
-    form = SchemaForm(schema, given | {"value/amount": "-1"})
-    assert not form.is_valid()
-    assert errors_of(form) == {"value/amount": ["It is less than or equal to the minimum of 0.0."]}
+    for named in (given, {"value/account": "7"}):
+        form = SchemaForm(schema, named | {"value/amount": "-1"})
+        assert not form.is_valid()
+        assert errors_of(form) == {"value/amount": ["It is less than or equal to the minimum of 0.0."]}
+
+
+def test_no_amount_is_rounded_without_a_word_where_json_is_written() -> None:
+    schema = {"type": "object", "properties": {"any": {}, "number": {"type": "number"}}}
+    for field in ("any", "number"):
+        for exact in ("0.10", "1e22", "-0.0", "12345678901234567"):
+            assert written(schema, **{field: exact}).is_valid(), exact
+        for lost in ("12345678901234567.89", "1e400", "1e-400"):
+            form = written(schema, **{field: lost})
+            assert not form.is_valid() and f"{lost} has more digits than a number keeps" in str(errors_of(form))
 
 
 def circle(depth: int) -> dict[str, Any]:

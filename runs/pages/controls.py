@@ -112,12 +112,12 @@ CONTROLS = {
         Control(
             "signal", "Signal", "Send a signal?",
             "Writes SIGNAL. The oldest step that waits for this name takes it; without one it is kept until one does.",
-            "quiet", signal_run, not_if_ended, SignalForm, Kind.SIGNAL,
+            "", signal_run, not_if_ended, SignalForm, Kind.SIGNAL,
         ),
         Control(
             "note", "Note", "Add a note?",
             "Writes NOTE. It changes nothing of the run, and stays in its journal.",
-            "quiet", note_run, never_refused, NoteForm, Kind.NOTE,
+            "", note_run, never_refused, NoteForm, Kind.NOTE,
         ),
     )
 }  # fmt: skip

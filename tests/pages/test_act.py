@@ -150,5 +150,6 @@ def test_all_acts_are_listed_and_of_those_that_do_not_apply_why(olga: Client, vi
     assert f"{story.url}/hold?back=/runs" in page and "It is not held: it is waiting." in page
     page = victor.get(f"{story.url}/acts").content.decode()
     assert "Your role does not allow this." in page and f"{story.url}/hold" not in page
+    assert 'data-k="quiet"' not in olga.get(f"{story.url}/acts").content.decode()  # a button without a frame is text
     assert f"{story.url}/acts" in olga.get("/runs").content.decode()
     assert "/start" in olga.get("/runs").content.decode() and "/start" not in victor.get("/runs").content.decode()

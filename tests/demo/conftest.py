@@ -8,7 +8,6 @@ from tests.rig.crew import Crew
 from tests.rig.crew import crew as crew
 from tests.rig.fixtures import own_ledger as own_ledger
 from tests.rig.fleet import fleet as fleet
-from tests.rig.fleet import nursery as nursery
 
 
 @pytest.fixture

@@ -17,7 +17,6 @@ from tests.config.rig import soon
 from tests.docs.manual import Block, blocks
 from tests.docs.modules import module_name, source_of
 from tests.docs.shell import Installation, start_up, stop
-from tests.rig.fleet import nursery as nursery
 
 pytestmark = pytest.mark.slow
 

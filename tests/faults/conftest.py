@@ -1,4 +1,3 @@
 from tests.rig.crew import crew as crew
 from tests.rig.fixtures import own_ledger as own_ledger
 from tests.rig.fleet import fleet as fleet
-from tests.rig.fleet import nursery as nursery

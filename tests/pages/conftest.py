@@ -8,7 +8,6 @@ from tests.pages.browser import chromium as chromium
 from tests.pages.browser import site as site
 from tests.rig.fixtures import ledger as ledger
 from tests.rig.fleet import fleet as fleet
-from tests.rig.fleet import nursery as nursery
 
 PASSWORD = "four-words-of-the-demo"
 

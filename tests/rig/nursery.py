@@ -1,4 +1,4 @@
-"""Processes of `manage.py` that are born in some hundredths of a second: a process with everything imported forks them.
+"""Processes of `manage.py`, and consoles, born in some hundredths of a second: a process with all imported forks them.
 
 Each child is a process of its own in every other way: own session and process group, own environment, settings read
 anew, connections made after the fork. Reads one order a line, `{"words", "environment", "log"}`; tells each birth and
@@ -27,6 +27,12 @@ PRELOADED = (
     "django.db.backends.postgresql.base",
     "config.celery", "config.urls", "recovery.management.commands.sweep", "runs.management.commands.start",
     "runs.management.commands.worker", "runs.tasks", "tests.rig.agents",
+)  # fmt: skip
+# Imported before the first console is born; most sessions of tests want none.
+OF_THE_WEB = (
+    "allauth.account.middleware", "django.contrib.messages.middleware", "django.core.handlers.asgi",
+    "django.middleware.clickjacking", "django.middleware.csp", "django.middleware.security", "django.template.loader",
+    "django_htmx.middleware", "granian.cli", "granian.server.mp", "config.errors", "runs.audit",
 )  # fmt: skip
 
 
@@ -60,6 +66,10 @@ def main() -> None:
 
 
 def bear(order: dict[str, Any]) -> int:
+    if order["words"][0] == "granian" and not set(OF_THE_WEB) <= set(sys.modules):
+        for name in OF_THE_WEB:
+            importlib.import_module(name)
+        gc.freeze()
     pid = os.fork()
     if pid == 0:
         live(order)
@@ -91,10 +101,13 @@ def live(order: dict[str, Any]) -> NoReturn:
         sys.path[:0] = order["path"]
         read_settings_anew()
         set_clock(float(os.environ.get("RIG_CLOCK_AHEAD", "0")))
-        sys.argv = ["manage.py", *order["words"]]
-        from terminal.command import Utility
+        if order["words"][0] == "granian":
+            serve(order["words"])
+        else:
+            sys.argv = ["manage.py", *order["words"]]
+            from terminal.command import Utility
 
-        Utility(sys.argv).execute()
+            Utility(sys.argv).execute()
         code = 0
     except SystemExit as left:
         code = left.code if isinstance(left.code, int) else 1
@@ -106,6 +119,17 @@ def live(order: dict[str, Any]) -> NoReturn:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
+
+
+def serve(words: list[str]) -> None:
+    """As `python -m granian` would; its worker is a fork too, and imports nothing that is not changed by settings."""
+    import multiprocessing
+
+    from granian.cli import entrypoint
+
+    multiprocessing.set_start_method("fork")
+    sys.argv = words
+    entrypoint()
 
 
 def read_settings_anew() -> None:

@@ -44,7 +44,6 @@ from runs.query_meaning import Reader
 from tests.rig.crew import CrashHere, Crew, journal, start
 from tests.rig.fleet import Fleet
 from tests.rig.fleet import fleet as fleet
-from tests.rig.fleet import nursery as nursery
 from tests.rig.ledger import Ledger, wait_until
 
 

@@ -28,7 +28,10 @@ def signed_in[**P](permission: str) -> Callable[[View[P]], View[P]]:
                 return login_first(request)
             if not request.user.has_perm(permission):
                 raise PermissionDenied(permission)
-            return view(request, *args, **kwargs)
+            answer = view(request, *args, **kwargs)
+            # A page that the browser's history brings back is asked for again: it may offer what is long decided.
+            answer.headers.setdefault("Cache-Control", "no-store")
+            return answer
 
         guarded.permission = permission  # type: ignore[attr-defined]
         return guarded

@@ -54,6 +54,12 @@
     }
   });
 
+  /* A field of search takes the first Escape to empty itself: here it closes, as everywhere. */
+  document.addEventListener("keydown", (event) => {
+    const dialog = event.key === "Escape" && event.target.closest?.("dialog[open]");
+    if (dialog && event.target.matches("input[type=search]")) { event.preventDefault(); dialog.close(); }
+  });
+
   /* Tabs within a page: one is in the tab order, arrows move. */
   const pick = (tab) => {
     for (const other of tab.parentElement.querySelectorAll("[role=tab]")) {
@@ -176,6 +182,8 @@
     later = setTimeout(connect, Math.min(30000, 1000 * 2 ** Math.min(link.tries, 5)));
   };
   document.addEventListener("htmx:finally:request", again);
+  /* A page that was kept whole while another was looked at is as old as that; others the browser asks for again. */
+  addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
   addEventListener("offline", stale);
   addEventListener("online", connect);
   document.addEventListener("click", (event) => { if (event.target.closest("[data-reconnect]")) connect(); });

@@ -13,12 +13,10 @@ from django.utils import timezone
 
 from runs.gates import place_gate
 from runs.models import Run, Status
-from tests.pages.axe import faults
 from tests.pages.browser import Site, told
 from tests.pages.journals import Story, session
 
 pytestmark = pytest.mark.slow
-PAGES = ("/", "/workers", "/jump", "/jump?q=order:1", "/nowhere", "/audit")
 
 
 def waits(state: str, status: str, minutes: int) -> Story:
@@ -41,25 +39,6 @@ def furnish() -> None:
     place_gate(scope="tool:refund", reason="the bank is away", actor="olga")
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_axe_finds_nothing_and_no_page_scrolls_sideways(site: Site, theme: str) -> None:
-    furnish()
-    page = site.open("victor", "/", color_scheme=theme)
-    for width in (320, 390, 768, 1024, 1440, 1920) if theme == "light" else (390, 1440):
-        page.set_viewport_size({"width": width, "height": 844})
-        for place in PAGES:
-            page.goto(place)
-            assert page.evaluate("document.documentElement.scrollWidth") <= width, f"{place} at {width}"
-            if width in (390, 1440):
-                assert faults(page) == [], f"{place} at {width}"
-    for name in ("dlg-keys", "dlg-jump"):
-        page.goto("/")
-        page.keyboard.press("?" if name == "dlg-keys" else "/")
-        page.locator(f"#{name}[open]").wait_for()
-        assert faults(page) == [], name
-    site.complaints[:] = [said for said in site.complaints if "404" not in said and "403" not in said]
-
-
 def test_keys_move_and_open_and_nothing_is_written(site: Site) -> None:
     story = Story()
     Run.objects.filter(pk=story.run.pk).update(request_key="key-77")
@@ -79,6 +58,31 @@ def test_keys_move_and_open_and_nothing_is_written(site: Site) -> None:
     page.keyboard.press("Enter")
     page.wait_for_url(f"**{story.url}")
     assert story.last == 1
+
+
+def test_escape_closes_the_jump_at_once_whatever_was_typed(site: Site) -> None:
+    page = site.open("olga", "/")
+    page.keyboard.press("/")
+    page.keyboard.type("order")
+    page.keyboard.press("Escape")
+    page.locator("#dlg-jump").wait_for(state="hidden")
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_the_way_back_leads_to_the_page_as_it_is_now(site: Site, scripts: bool) -> None:
+    story = Story().now_is(Status.HELD, "held by olga: a look")
+    page = site.open("victor", story.url, java_script_enabled=scripts)
+    page.locator(".run-st", has_text="Held").wait_for()
+    page.goto("/workers")
+    story.now_is(Status.QUEUED)
+    page.go_back()
+    page.locator(".run-st", has_text="Queued").wait_for()
+
+
+def test_a_page_kept_whole_by_the_browser_is_loaded_again(site: Site) -> None:
+    page = site.open("victor", "/workers")
+    with page.expect_navigation():
+        page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))")
 
 
 def test_a_person_without_scripts_jumps_and_reads_the_overview(site: Site) -> None:

@@ -30,6 +30,11 @@ class Place:
     icon: str
     permission: str = VIEW
 
+    @property
+    def key(self) -> str:
+        """Pressed after `g`."""
+        return self.section[0]
+
 
 PLACES = (
     Place("overview", "/", "Overview", "gauge"),

@@ -58,6 +58,18 @@ def test_places_are_those_that_one_may_go_to(victor: Client, max: Client) -> Non
     assert "Account: max, admin" in html
 
 
+def test_the_list_of_keys_names_those_places_alone(victor: Client, max: Client) -> None:
+    keys = "<kbd>g</kbd> <kbd>{}</kbd></dt><dd>{}</dd>"
+    html = victor.get("/workers").content.decode()
+    assert keys.format("w", "Workers") in html and keys.format("a", "Audit") not in html
+    assert keys.format("a", "Audit") in max.get("/workers").content.decode()
+
+
+@pytest.mark.parametrize("place", ["/", "/runs", "/inbox", "/workers", "/agents"])
+def test_no_page_is_kept_for_the_way_back(victor: Client, place: str) -> None:
+    assert victor.get(place).headers["Cache-Control"] == "no-store"
+
+
 def test_the_shell_adds_two_queries(victor: Client, django_assert_max_num_queries: Any) -> None:
     victor.get("/jump")
     with django_assert_max_num_queries(8):  # login, permissions, scope; and these two

@@ -43,6 +43,7 @@ class Story:
     step: int = 0
     parent: Run | None = None
     parent_step: int | None = None
+    input: Any = field(default_factory=lambda: {"order_id": "o-1"})
 
     def __post_init__(self) -> None:
         with transaction.atomic():
@@ -53,7 +54,7 @@ class Story:
             )
         self.write(
             Kind.START,
-            {"agent": "refund-desk", "input": {"order_id": "o-1"}, "release": release().id, "code": "ab" * 32},
+            {"agent": "refund-desk", "input": self.input, "release": release().id, "code": "ab" * 32},
         )
 
     @property

@@ -24,6 +24,11 @@ def test_a_run_says_its_status_why_since_when_and_what_releases_it(victor: Clien
     assert "refund-desk 7" in page and "epoch 0" in page
 
 
+def test_a_run_without_an_input_says_so(victor: Client) -> None:
+    story = Story(input=None)
+    assert "No input, started by" in victor.get(story.url).content.decode()
+
+
 def test_a_pending_intent_shows_its_exact_arguments_whole_key_and_digest(victor: Client) -> None:
     story, seq = awaiting_approval()
     page = victor.get(story.url).content.decode()

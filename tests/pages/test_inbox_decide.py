@@ -11,7 +11,6 @@ from django.test import Client
 
 from journal.entries import Kind
 from journal.read import read_entries
-from runs.models import Run
 from tests.pages.conftest import signed_in
 from tests.pages.journals import DIGEST, Story, awaiting_approval, tampered
 from tests.pages.waiting_items import TWO, asked, item, listed, typed
@@ -157,6 +156,32 @@ def test_an_expired_item_is_gone_and_the_reason_stays(ada: Client) -> None:
     shown = ada.get(item(story, seq)).content.decode()
     assert "Expired at" in shown and "asks for approval anew" in shown and "It has expired." in shown
     assert "expired" in ada.get("/inbox").content.decode()
+
+
+def test_an_expired_item_tells_nothing_as_if_it_were_to_come(olga: Client) -> None:
+    story, seq = asked(TWO | {"ttl": 60.0}, expires=4_000_000_000.0)
+    story.write(Kind.APPROVAL, {"verdict": "expired", "digest": DIGEST}, step=1, actor="system")
+    page = olga.get(item(listed(story), seq)).content.decode()
+    assert "Expired at" in page and "Ask for approval anew" in page
+    assert "If nobody answers" not in page and "Retry now" not in page
+
+
+def test_an_item_of_a_held_run_says_that_it_is_sent_once_the_run_is_resumed(ada: Client) -> None:
+    story, seq = asked()
+    for below in ("", "/approve"):
+        assert "The run is held" not in ada.get(item(story, seq) + below).content.decode()
+    story.now_is(Status.HELD, "held by olga: a look at <it>")
+    for below in ("", "/approve"):
+        page = ada.get(item(story, seq) + below).content.decode()
+        assert "Held by olga: a look at &lt;it&gt;. What is approved is sent once the run is resumed." in page, below
+
+
+def test_a_message_names_the_item_that_it_is_about(ada: Client) -> None:
+    first, second = asked(), asked()
+    ada.post(f"{item(*first)}/reject", {"digest": DIGEST, "note": "no"})
+    page = ada.get(f"{item(*second)}/approve").content.decode()
+    named = f"{short_id(first[0].run.id)} step 1, Refund 240.00 for o-1. You rejected it"
+    assert named in page
 
 
 def test_groups_are_told_before_and_judged_again_after(ada: Client) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from urllib.parse import unquote
 from zoneinfo import ZoneInfo
@@ -27,6 +27,16 @@ def zone_named(name: str) -> tzinfo:
         return ZoneInfo(name)
     except (ValueError, LookupError, OSError):  # none of that name, or a path
         return UTC
+
+
+UNAMBIGUOUS = timedelta(hours=12)  # on either side: one moment alone within it has this time of day
+
+
+def time_text(at: datetime, now: datetime) -> str:
+    """14:19:40 in UTC, with the date in front unless it is less than twelve hours from now: in no zone is it a riddle
+    then which day is meant."""
+    at = at.astimezone(UTC)
+    return f"{at:%H:%M:%S}" if abs(at - now) < UNAMBIGUOUS else f"{at:%Y-%m-%d %H:%M:%S}"
 
 
 def start_of_day(request: HttpRequest, now: datetime | None = None) -> datetime:

@@ -19,6 +19,7 @@ from django.utils.safestring import SafeString
 from journal.entries import Kind
 from runs import values
 from runs.models import Run, Status
+from runs.pages.zones import time_text
 from runs.short_ids import short_id
 from runs.slots import Slot
 
@@ -148,6 +149,11 @@ def posix(seconds: float | None) -> datetime | None:
 
 
 @register.filter
+def is_over(at: datetime) -> bool:
+    return at <= timezone.now()
+
+
+@register.filter
 def until(seconds: float | datetime) -> str:
     """How long to then (a datetime, or POSIX seconds); "a moment" where it has come and nobody has acted on it yet."""
     at = seconds if isinstance(seconds, datetime) else datetime.fromtimestamp(float(seconds), UTC)
@@ -183,11 +189,10 @@ def glyph(status: str) -> str:
 
 @register.filter
 def clock(at: datetime | None) -> SafeString | str:
-    """14:19:40, with the date in front when it was another day (UTC)."""
+    """14:19:40, with the date in front where it could be another day's."""
     if at is None:
         return "never"
-    at = at.astimezone(UTC)
-    text = f"{at:%H:%M:%S}" if at.date() == timezone.now().date() else f"{at:%Y-%m-%d %H:%M:%S}"
+    at, text = at.astimezone(UTC), time_text(at, timezone.now())
     return format_html(
         '<time datetime="{}" title="{} UTC">{}</time>', at.isoformat(), f"{at:%Y-%m-%d %H:%M:%S.%f}", text
     )

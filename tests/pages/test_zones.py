@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import urllib.request
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,7 +15,7 @@ from django.test import Client, RequestFactory
 
 from runs.access import ensure_demo_users
 from runs.models import Status
-from runs.pages.zones import start_of_day
+from runs.pages.zones import start_of_day, time_text
 from tests.pages.browser import serving
 from tests.pages.journals import Story
 
@@ -32,6 +33,35 @@ def test_a_day_begins_at_the_viewers_midnight() -> None:
     new_york = start_of_day(asked_from("America/New_York").get("/"), now)
     assert new_york.astimezone(UTC) == datetime(2031, 5, 4, 4, 0, tzinfo=UTC)
     assert start_of_day(asked_from("Nowhere/Land").get("/"), now) == datetime(2031, 5, 5, tzinfo=UTC)
+
+
+NOON = datetime(2031, 5, 5, 12, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("at", "text"),
+    [
+        (datetime(2031, 5, 5, 0, 30, tzinfo=UTC), "00:30:00"),
+        (datetime(2031, 5, 4, 23, 30, tzinfo=UTC), "2031-05-04 23:30:00"),
+        (datetime(2031, 5, 5, 23, 59, tzinfo=UTC), "23:59:00"),
+        (datetime(2031, 5, 6, 0, 1, tzinfo=UTC), "2031-05-06 00:01:00"),
+        (datetime(2031, 5, 5, 17, 0, tzinfo=ZoneInfo("Asia/Tokyo")), "08:00:00"),
+    ],
+)
+def test_a_date_stands_in_front_of_a_time_that_could_be_of_two_days(at: datetime, text: str) -> None:
+    assert time_text(at, NOON) == text
+
+
+def test_no_time_of_a_page_stands_without_its_zone() -> None:
+    """At the time, in the head of its table, or below it; each page names it at its foot besides."""
+    for path in Path(settings.BASE_DIR, "templates", "runs").rglob("*.html"):
+        text = path.read_text()
+        bare = re.findall(r"\|clock }}(?! UTC)", text)
+        assert not bare or "UTC" in text or path.name in IN_TABLES, path
+    assert "Times in UTC" in Path(settings.BASE_DIR, "templates", "_page.html").read_text()
+
+
+IN_TABLES = {"_bulk_item.html"}  # under the head that bulk.html has
 
 
 @pytest.mark.slow

@@ -23,7 +23,9 @@ from runs.models import ENDED, Evidence, Run, Status
 from runs.short_ids import short_id
 from runs.slots import Slot
 from runs.state import RunState, fold
+from runs.values import line
 
+LONGEST_TITLE = 120
 SETTLING = ("happened", "never_happened", "abort")
 
 
@@ -172,6 +174,11 @@ class ItemPage:
         return str(said or f"Call {self.slot.tool}")
 
     @property
+    def named(self) -> str:
+        """The item where it stands alone, on another page maybe: a message outlives the page that it was for."""
+        return f"{self.short} step {self.slot.step}, {line(self.title, LONGEST_TITLE)}"
+
+    @property
     def count_told(self) -> str:
         approval = self.slot.approval
         quorum = approval.policy.quorum if approval else 1
@@ -188,6 +195,11 @@ class ItemPage:
     @property
     def effect_told(self) -> str:
         return wording.EFFECTS.get(self.slot.effect, "")
+
+    @property
+    def looking_told(self) -> str:
+        """What a worker does about an outcome that is not known."""
+        return wording.LOOKING.get(self.slot.effect, "")
 
     @property
     def where_to_look(self) -> str:

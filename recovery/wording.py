@@ -17,6 +17,12 @@ EFFECTS = {
     "probed": "the other side can be asked by the key, and does not de-duplicate",
     "unkeyed": "the other side knows no key: sent twice, it acts twice",
 }
+LOOKING = {
+    "read": "A worker reads it again where no answer comes.",
+    "keyed": "Where no answer comes, a worker asks the tool if it can be asked, or sends it again under the same key.",
+    "probed": "Where no answer comes, a worker asks the tool by key, and sends it again only if it is not there.",
+    "unkeyed": "It is not sent again: where no answer comes, a person is asked what happened.",
+}
 OUTCOMES = {
     "succeeded": "It happened", "failed": "It failed", "denied": "It was rejected", "expired": "It expired",
     "cancelled": "It was withdrawn",

@@ -35,7 +35,9 @@ def adopt(request: HttpRequest, ref: str, seq: int, evidence: int) -> HttpRespon
     if request.method == "POST" and form.is_valid():
         who = request.user.get_username()
         adopt_evidence(run_id=page.run.id, seq=seq, evidence=evidence, actor=who, note=form.cleaned_data["note"])
-        return done(request, address(page), "The late result was adopted: written to the journal with your name.")
+        return done(
+            request, address(page), f"{page.named}. The late result was adopted: written to the journal with your name."
+        )
     return shown(request, "adopt", page, form, late=late)
 
 

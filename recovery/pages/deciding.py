@@ -45,7 +45,7 @@ def decide(request: HttpRequest, page: ItemPage, verdict: str, form: Form, args:
         run_id=page.run.id, seq=page.slot.seq, verdict=verdict, digest=given["digest"], note=given.get("note", ""),
         args=args, actor=request.user.get_username(), groups=groups_of(request.user),
     )  # fmt: skip
-    return done(request, address(page), DONE[verdict])
+    return done(request, address(page), f"{page.named}. {DONE[verdict]}")
 
 
 def shown(
@@ -136,7 +136,7 @@ def reply(request: HttpRequest, ref: str, seq: int) -> HttpResponseBase:
     if request.method == "POST" and form.is_valid():
         text = form.cleaned_data["text"]
         answer_question(run_id=page.run.id, seq=seq, text=text, actor=request.user.get_username())
-        return done(request, address(page), "Your answer was written: the item can be approved again.")
+        return done(request, address(page), f"{page.named}. Your answer was written: it can be approved again.")
     return shown(request, "reply", page, form)
 
 

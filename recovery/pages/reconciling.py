@@ -48,7 +48,7 @@ def reconcile(request: HttpRequest, ref: str, seq: int) -> HttpResponseBase:
     result = result_form(page, request)
     more = {"run_id": page.run.id, "result": result}
     on_refusal(request, partial(refused, request, "reconcile", seq, form, more))
-    if request.method == "POST" and form.is_valid():
+    if request.method == "POST" and form.is_valid() and not contradicts(page, request, form):
         happened = form.cleaned_data["verdict"] == "happened" and not form.cleaned_data["unknown"]
         if not happened or result.is_valid():
             try:
@@ -60,8 +60,24 @@ def reconcile(request: HttpRequest, ref: str, seq: int) -> HttpResponseBase:
 
 def result_form(page: ItemPage, request: HttpRequest) -> SchemaForm:
     """By the tool's return type; where nobody declared one, JSON."""
-    chosen = request.POST.get("verdict") == "happened" and not request.POST.get("unknown")
+    known = not request.POST.get("unknown") or is_typed(page, request)
+    chosen = request.POST.get("verdict") == "happened" and known
     return SchemaForm(page.contract.get("returns") or {}, request.POST if chosen else None, prefix="result")
+
+
+def contradicts(page: ItemPage, request: HttpRequest, form: ReconcileForm) -> bool:
+    """Whether a result was written though it is said not to be known: then one of the two is a mistake."""
+    if form.cleaned_data["verdict"] != "happened" or not form.cleaned_data["unknown"] or not is_typed(page, request):
+        return False
+    form.add_error("unknown", "A result stands above. Take it away, or do not say that it is not known.")
+    return True
+
+
+def is_typed(page: ItemPage, request: HttpRequest) -> bool:
+    """Whether some field of the result holds what the page did not put there."""
+    offered = SchemaForm(page.contract.get("returns") or {}, prefix="result").initial
+    names = [name for name in request.POST if name.partition("/")[0] == "result" and ":" not in name]
+    return any(request.POST[name].strip() not in ("", str(offered.get(name, "")), "on") for name in names)
 
 
 def settle(request: HttpRequest, page: ItemPage, form: ReconcileForm, result: Any) -> HttpResponse:
@@ -71,7 +87,7 @@ def settle(request: HttpRequest, page: ItemPage, form: ReconcileForm, result: An
         attempt=given["attempt"], external_id=given["external_id"] if given["verdict"] == "happened" else "",
         file=form.evidence_file, actor=request.user.get_username(),
     )  # fmt: skip
-    return done(request, address(page), DONE[given["verdict"]])
+    return done(request, address(page), f"{page.named}. {DONE[given['verdict']]}")
 
 
 @require_http_methods(GET_OR_POST)
@@ -84,7 +100,7 @@ def old_reconcile(request: HttpRequest, ref: str, seq: int) -> HttpResponseBase:
     form = OldReconcileForm(request.POST)
     if form.is_valid():
         reconcile_intent(run_id=page.run.id, seq=seq, actor=request.user.get_username(), **form.cleaned_data)
-        return done(request, address(page), DONE[form.cleaned_data["verdict"]])
+        return done(request, address(page), f"{page.named}. {DONE[form.cleaned_data['verdict']]}")
     again = ReconcileForm(request.POST, tool=page.slot.tool, run=page.short)
     again.is_valid()
     for fault in form.errors.get("result", []):

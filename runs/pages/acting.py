@@ -56,7 +56,9 @@ def control(request: HttpRequest, ref: str, verb: str) -> HttpResponseBase:
         except MovedOn as late:
             moved = late
         else:
-            return done(request, back_to(request, run), f"{act.button}: written to the journal with your name.")
+            return done(
+                request, back_to(request, run), f"{named(run)}. {act.button}: written to the journal with your name."
+            )
     context = act_context(request, run, state) | {"act": act, "form": form, "moved": moved}
     context |= {"why_not": "" if moved else refusal(act, run, state), "signals": awaited(run)}
     if verb == "cancel":
@@ -125,7 +127,12 @@ def answer(request: HttpRequest, ref: str, seq: int) -> HttpResponseBase:
 
 
 def answered(request: HttpRequest, run: Run) -> HttpResponseBase:
-    return done(request, back_to(request, run), "Your answer was written to the journal with your name.")
+    return done(request, back_to(request, run), f"{named(run)}. Your answer was written to the journal with your name.")
+
+
+def named(run: Run) -> str:
+    """The run in a message, which may come up on the page of another."""
+    return f"{short_id(run.id)}, {run.agent}"
 
 
 def same_answer(run: Run, seq: int, value: Any, actor: str) -> bool:

@@ -82,9 +82,29 @@ def test_what_happened_is_typed_by_the_tools_return_type(ada: Client) -> None:
 def test_a_result_that_is_not_known_is_null(ada: Client) -> None:
     story, seq = doubtful()
     typed()
-    sent = {"verdict": "happened", "evidence_happened": "the customer says so", "unknown": "on", "result/id": "x"}
+    sent = {"verdict": "happened", "evidence_happened": "the customer says so", "unknown": "on", "result/id": " "}
     assert ada.post(f"{item(story, seq)}/reconcile", sent).status_code == 302
     assert settling(story)["result"] is None
+
+
+def test_a_result_that_is_written_and_said_not_to_be_known_is_refused(ada: Client) -> None:
+    story, seq = doubtful()
+    typed()
+    said = {"verdict": "happened", "evidence_happened": "the bank says so", "unknown": "on", "attempt": "1"}
+    for written in ({"result/id": "re_1"}, {"result:as": "json", "result": "5"}):
+        page = ada.post(f"{item(story, seq)}/reconcile", said | written)
+        assert page.status_code == 422 and "A result stands above." in page.content.decode()
+        assert story.last == seq + 1, "nothing was written"
+    assert "re_1" in ada.post(f"{item(story, seq)}/reconcile", said | {"result/id": "re_1"}).content.decode()
+
+
+def test_a_call_under_way_says_what_a_worker_does_about_it_by_its_class(ada: Client) -> None:
+    for effect, said in (("unkeyed", "It is not sent again"), ("keyed", "sends it again under the same key")):
+        story, seq = doubtful("mail", effect)
+        story.now_is(Status.RUNNING, epoch=1, session=session("w1"))
+        page = ada.get(item(story, seq)).content.decode()
+        assert said in page and "A worker is on it" in page
+        assert effect != "unkeyed" or "under the same key" not in page
 
 
 def test_a_file_as_evidence_is_kept_and_given_out_as_a_download(ada: Client, victor: Client) -> None:

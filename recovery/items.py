@@ -20,6 +20,7 @@ from recovery import wording
 from recovery.history import Before, happened_before
 from runs.errors import IntentNotFound
 from runs.models import ENDED, Evidence, Run, Status
+from runs.repeated import Repeated, repeated_in
 from runs.short_ids import short_id
 from runs.slots import Slot
 from runs.state import RunState, fold
@@ -319,6 +320,11 @@ class ItemPage:
     def verdicts(self) -> list[Said]:
         own = [e for e in self.entries if e.step == self.slot.step and e.kind == Kind.RECONCILE]
         return [said_in(e) for e in own if e.body.get("verdict") in SETTLING]
+
+    @cached_property
+    def repeated(self) -> list[Repeated]:
+        """This call, if it was done twice."""
+        return repeated_in(self.run.id, [self.slot])
 
     @cached_property
     def late(self) -> list[Late]:

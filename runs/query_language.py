@@ -40,6 +40,7 @@ HAS = {
     "question": "it waits for an answer",
     "intent": "an intent has no result, and nobody knows whether it happened",
     "takeover": "more than one epoch",
+    "repeated": "an effect without a key happened twice",
     "overbudget": "held by a brake",
     "stranded": "no worker serves its release",
     "parent": "another run started it",

@@ -21,6 +21,7 @@ from runs.errors import QueryInvalid, RunAmbiguous, RunNotFound
 from runs.models import Release, Run, Status
 from runs.queries import find_run
 from runs.query_language import STATUS_WORDS, Term
+from runs.repeated import runs_with_repeated
 from runs.short_ids import tail_of
 
 NONE = Q(pk__in=[])
@@ -36,6 +37,7 @@ HAS: dict[str, Q] = {
     "question": WITH_QUESTION,
     "intent": Q(intents__contains=IN_DOUBT, ended_at__isnull=True) & ~Q(status=Status.RUNNING),  # a worker is on it
     "takeover": Q(epoch__gt=1),
+    "repeated": Q(id__in=runs_with_repeated()),
     "overbudget": Q(status=Status.HELD, reason__startswith="brake:"),
     "stranded": Q(status=Status.WAITING_FOR_VERSION),
     "parent": Q(parent__isnull=False),

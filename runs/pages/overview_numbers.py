@@ -14,6 +14,7 @@ from uuid import UUID
 from django.db import connection
 
 from runs import totals
+from runs.repeated import LATE
 
 type Scope = Sequence[str] | None
 
@@ -302,19 +303,9 @@ def effects(agents: Scope) -> dict[str, int]:
     return {agent: count for agent, count in found.items() if agents is None or agent in agents}
 
 
-# A fenced worker's late success of a call without a key, whose step another attempt settled: it happened twice.
 REPEATED = f"""
-SELECT r.agent, count(*)
-  FROM (SELECT run_id, step FROM runs_evidence
-         WHERE recorded_at > %(since)s AND outcome = 'succeeded' AND adopted_seq IS NULL
-         ORDER BY recorded_at DESC LIMIT 1000) AS late
-       JOIN runs_run r ON r.id = late.run_id,
-       LATERAL (SELECT convert_from(e.body, 'UTF8')::jsonb ->> 'effect' AS effect FROM journal_entry e
-                 WHERE e.run_id = late.run_id AND e.step = late.step AND e.kind = 'TOOL_CALL' LIMIT 1) AS call,
-       LATERAL (SELECT convert_from(e.body, 'UTF8')::jsonb AS body FROM journal_entry e
-                 WHERE e.run_id = late.run_id AND e.settles = late.step AND e.kind = 'OBS') AS settled
- WHERE {SCOPED} AND call.effect = 'unkeyed' AND settled.body ->> 'outcome' = 'succeeded'
- GROUP BY r.agent
+SELECT r.agent, count(*) FROM ({LATE.format(more="AND l.recorded_at > %(since)s")} LIMIT 1000) AS late
+  JOIN runs_run r ON r.id = late.run_id WHERE {SCOPED} GROUP BY r.agent
 """
 
 

@@ -26,6 +26,7 @@ from runs.pages.family import Family, children_named, family_of
 from runs.pages.plan import Plan, names_of, plan_of
 from runs.pages.ruler import Ruler, ruler
 from runs.pages.timeline import Around, Holder, Timeline, timeline
+from runs.repeated import Repeated, repeated_in
 from runs.rest.answers import is_stateless
 from runs.slots import Slot
 from runs.state import MACHINES, RunState
@@ -105,6 +106,11 @@ class RunPage:
     ruler: Ruler
     plan: Plan
     remarks: Sequence[Entry]
+
+    @property
+    def repeated(self) -> list[Repeated]:
+        """What was done twice in it."""
+        return repeated_in(self.run.id, self.state.slots.values())
 
     @property
     def earlier(self) -> int | None:

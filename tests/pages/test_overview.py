@@ -20,10 +20,12 @@ from django.utils import timezone
 from journal.models import BrokenChain
 from recovery.chains import Verifying
 from runs.generate import generate
+from runs.listing import list_runs
 from runs.models import Evidence, Release, Run, Status, Tally
 from runs.pages import hours, overview, overview_numbers
 from runs.pages.overview_numbers import Loss
 from runs.pages.sharing import shared
+from runs.short_ids import short_id
 from tests.pages.journals import Story, session
 
 pytestmark = pytest.mark.django_db
@@ -162,7 +164,8 @@ def test_effects_are_those_that_workers_counted_within_thirty_days(victor: Clien
 def test_a_late_success_without_a_key_beside_another_is_a_repeated_effect(victor: Client) -> None:
     story = Story()
     story.step += 1
-    story.write("TOOL_CALL", {"tool": "mail", "args": {}, "key": "k", "effect": "unkeyed", "digest": "d"}, step=1)
+    seq = story.write("TOOL_CALL", {"tool": "mail", "args": {}, "key": "k", "effect": "unkeyed", "digest": "d"}, step=1)
+    story.write("ATTEMPT", {"attempt": 2, "source": "operator"}, step=1)
     story.result({"id": 1})
     Evidence.objects.create(run=story.run, step=1, epoch=1, body=b"{}", outcome="succeeded")
     keyed = Story()
@@ -170,6 +173,12 @@ def test_a_late_success_without_a_key_beside_another_is_a_repeated_effect(victor
     keyed.result({"id": 1})
     Evidence.objects.create(run=keyed.run, step=1, epoch=1, body=b"{}", outcome="succeeded")
     assert overview_numbers.repeated_effects(None) == {"refund-desk": 1}
+    for address in (story.url, f"/inbox/{short_id(story.run.id)}/{seq}"):
+        said = victor.get(address).content.decode()
+        assert "mail happened twice" in said and "Attempts 1 and 2 of step 1 both succeeded" in said
+    assert "happened twice" not in victor.get(keyed.url).content.decode()
+    assert "/runs?q=has%3Arepeated" in part(page(victor), "holding")
+    assert [run.id for run in list_runs(query="has:repeated")[0]] == [story.run.id]
 
 
 def test_a_broken_chain_is_loud(victor: Client) -> None:

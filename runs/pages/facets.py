@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from django.db import connection
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import QueryDict
 
 from runs.access import Person, agents_of, seen_by
@@ -20,7 +20,8 @@ from runs.query_meaning import HAS, Reader, runs_meant
 
 KEPT = 3.0  # seconds
 MOST_AGENTS = 30
-MOST_RELEASES = 8
+MOST_RELEASES = 30
+SHOWN = 12  # choices of a facet; the others fold away
 MOST_REGIONS = 20
 MOST_VIEWS = 30
 MOST_IN_VIEW = 1_000  # a saved view may ask for anything: it is counted less far
@@ -43,6 +44,19 @@ class Facet:
     name: str
     legend: str
     choices: Sequence[Choice]
+
+    @property
+    def shown(self) -> Sequence[Choice]:
+        return self.choices[:SHOWN]
+
+    @property
+    def folded(self) -> Sequence[Choice]:
+        return self.choices[SHOWN:]
+
+    @property
+    def unfolds(self) -> bool:
+        """Something that was chosen is never out of sight."""
+        return any(choice.chosen for choice in self.folded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +152,7 @@ def views_of(user: Person) -> list[SavedView]:
 def offers(user: Person) -> list[tuple[str, str, list[Offered]]]:
     by_status = [Offered(status, "", Q(status=status)) for status in (*OPEN, *ENDED)]
     by_agent = [Offered(name, name, Q(agent=name)) for name in agents_known(user)[:MOST_AGENTS]]
-    by_release = [Offered(str(release), str(release), Q(release_id=release.id)) for release in newest_releases(user)]
+    by_release = [Offered(str(release), str(release), Q(release_id=release.id)) for release in releases_run(user)]
     by_region = [Offered(name, name, Q(region=name) & ~Q(region="")) for name in regions_known()]
     by_has = [Offered(value, word, HAS[value]) for value, word in HAS_WORDS.items()]
     found = [
@@ -154,9 +168,12 @@ def agents_known(user: Person | None) -> list[str]:
     return [name for name in known if within is None or name in within]
 
 
-def newest_releases(user: Person | None) -> list[Release]:
-    rows = seen_by(user, Release.objects.only("id", "agent", "version")).order_by("-created_at", "id")
-    return list(rows[:MOST_RELEASES])
+def releases_run(user: Person | None) -> list[Release]:
+    """Those that have runs, the newest first: a release without any narrows nothing."""
+    known = seen_by(user, Release.objects.only("id", "agent", "version"))
+    return list(
+        known.filter(Exists(Run.objects.filter(release=OuterRef("pk")))).order_by("-created_at", "id")[:MOST_RELEASES]
+    )
 
 
 # From one region to the next by the index, however many runs each has.

@@ -10,7 +10,7 @@ from django.db import connection
 
 from runs.access import Person, agents_of, seen_by
 from runs.models import Run
-from runs.pages.facets import agents_known, newest_releases, regions_known
+from runs.pages.facets import agents_known, regions_known, releases_run
 from runs.pages.sharing import shared
 from runs.query_language import HAS, KEYS, STATUS_WORDS, completing, quoted
 
@@ -96,7 +96,7 @@ VALUES: dict[str, Callable[[Person], Iterable[str]]] = {
     "status": lambda user: STATUS_WORDS,
     "has": lambda user: HAS,
     "agent": agents_known,
-    "release": lambda user: [str(release) for release in newest_releases(user)],
+    "release": lambda user: [str(release) for release in releases_run(user)],
     "tool": tools_known,
     "at": tools_known,
     "region": lambda user: regions_known(),

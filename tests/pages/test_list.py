@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from runs.models import Run, Status
+from runs.models import Release, Run, Status
 from runs.short_ids import short_id
 from tests.pages.journals import Story, in_doubt, session
 
@@ -59,6 +59,27 @@ def test_facets_narrow_by_status_and_count(victor: Client) -> None:
     assert 'value="held" checked' in page and "by olga" in page
     assert set(shown(victor, "/runs?status=held&status=queued")) == set(names(held, queued))
     assert re.search(r'value="queued">.*?<span class="n">1</span>', page, re.S)
+
+
+def test_releases_with_runs_are_offered_however_many_newer_ones_have_none(victor: Client) -> None:
+    Story()
+    for n in range(40):
+        content = {"agent": "uni", "version": str(n), "tools": []}
+        Release.objects.create(id=f"{n:064}", agent="uni", version=str(n), content=content)
+    page = victor.get("/runs").content.decode()
+    assert re.findall(r'name="release" value="([^"]+)"', page) == [str(Release.objects.get(agent="refund-desk"))]
+
+
+def test_choices_that_do_not_fit_fold_away_and_unfold_where_one_is_chosen(victor: Client) -> None:
+    made = Story().run
+    for n in range(14):
+        content = {"agent": "uni", "version": str(n), "tools": []}
+        release = Release.objects.create(id=f"{n:064}", agent="uni", version=str(n), content=content)
+        Run.objects.filter(pk=Story().run.pk).update(release=release)
+    page = victor.get("/runs").content.decode()
+    assert '<details class="facets-more">' in page and "3 more</summary>" in page
+    page = victor.get(f"/runs?release={made.release}").content.decode()
+    assert '<details class="facets-more" open>' in page
 
 
 def test_facets_and_the_query_are_one_query(victor: Client) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 from django.utils.csp import CSP
 
 from config.environment import ROOT, read_environment
+from journal import patience
 
 ENVIRONMENT = read_environment()
 IS_WEB = os.environ.get("HOLDFAST_PROCESS") == "web"
@@ -92,8 +93,12 @@ _PLACES = {"dbname": "NAME", "user": "USER", "password": "PASSWORD", "host": "HO
 _database: dict[str, Any] = {_PLACES[k]: v for k, v in ENVIRONMENT.database.items() if k in _PLACES}
 _options: dict[str, Any] = {k: v for k, v in ENVIRONMENT.database.items() if k not in _PLACES}
 if IS_WEB:  # a request that gets none in time is answered with 503
-    _options["pool"] = {"min_size": 1, "max_size": 4, "timeout": 3, "max_idle": 30}
+    _options["pool"] = {
+        "min_size": 1, "max_size": 4, "timeout": 3, "max_idle": 30, "connection_class": patience.PatientConnection,
+    }  # fmt: skip
     _options.setdefault("application_name", "holdfast web")
+    _options.setdefault("connect_timeout", patience.CONNECT)
+    _options["options"] = f"{_options.get('options', '')} {patience.SERVER}".strip()
 DATABASES = {"default": {"ENGINE": "django.db.backends.postgresql", "OPTIONS": _options} | _database}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 

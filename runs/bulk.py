@@ -17,6 +17,7 @@ from django.db import connection, transaction
 from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
 
+from journal.patience import patient
 from runs import audit
 from runs.access import CONTROL, RECONCILE, Person, agents_of
 from runs.commands import given_reason
@@ -32,6 +33,7 @@ log = logging.getLogger("holdfast.bulk")
 type Command = Callable[..., Any]
 
 MOST = 100_000  # runs of one act
+LONG = 60.0  # seconds that taking them in may last
 DOUBT = HAS["intent"] | Q(status=Status.NEEDS_RECONCILIATION)
 PENDING = "an intent of it has no result yet"
 
@@ -207,7 +209,7 @@ def take_in(act: BulkAct, verb: Verb, query: str, reader: Reader) -> int:
         sql, params = rows.query.sql_with_params()
     except EmptyResultSet:
         return 0
-    with connection.cursor() as cursor:
+    with patient(LONG), connection.cursor() as cursor:
         cursor.execute(TAKE_IN.format(sql), [act.pk, *params])
         return int(cursor.rowcount)
 

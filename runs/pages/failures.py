@@ -42,13 +42,25 @@ def refused(request: HttpRequest, error: Exception, status: int) -> HttpResponse
 
 def away(request: HttpRequest, error: Exception) -> HttpResponse:
     """503, without asking the database who is asking. Says which of the two it is."""
-    in_line = any(isinstance(one, PoolTimeout | TooManyRequests) for one in (error, error.__cause__))
     context = {
-        "why": BUSY if in_line else GONE,
+        "why": BUSY if is_busy(error) else GONE,
         "path": request.get_full_path(),
         "wrote": request.method == "POST",
     }
-    return HttpResponse(render_to_string("away.html", context), status=AWAY, headers={"Retry-After": "2"})
+    headers = {"Retry-After": "2"}
+    if request.headers.get("HX-Request") != "true":
+        return HttpResponse(render_to_string("away.html", context), status=AWAY, headers=headers)
+    if not asks_for_dialog(request):
+        return HttpResponse(render_to_string("_away.html", context), status=AWAY, headers=headers)
+    if request.method == "POST":  # in front of what was written, which stays
+        headers |= {"HX-Retarget": "#dialog .body", "HX-Reswap": "afterbegin"}
+        return HttpResponse(render_to_string("_away.html", context), status=AWAY, headers=headers)
+    return HttpResponse(render_to_string("_away_dialog.html", context), status=AWAY, headers=headers)
+
+
+def is_busy(error: BaseException) -> bool:
+    """Whether the database answers, and only no connection was free."""
+    return any(isinstance(one, PoolTimeout | TooManyRequests) for one in (error, error.__cause__))
 
 
 def failed(request: HttpRequest) -> HttpResponse:

@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 from django.db import DatabaseError, connection
 
 from journal.feed import Subscription
+from runs.pages.failures import is_busy
 from runs.pages.run_page import QUIET
 from runs.pages.viewers import Viewer, judge
 
@@ -69,6 +70,10 @@ class Pulse:
                 moved = await loop.run_in_executor(self._executor, self._closing, lambda w=watches: look(w))
             except DatabaseError as error:
                 log.warning("streams were not looked after: %s", error)
+                if not is_busy(error):  # a page must not go on saying that it is live
+                    for watch in watches:
+                        watch.viewer.gone = True
+                        watch.touched.refresh()
                 continue
             for watch in moved:
                 watch.touched.refresh()

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Protocol
 from uuid import UUID
+from weakref import WeakKeyDictionary
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
@@ -36,6 +37,7 @@ PINGS = 15.0
 MOST_ROWS = 100
 SETTLES = 0.2  # what comes in a burst is drawn once
 SLOWEST = 10.0
+HEADS = 2  # of the four connections
 SHARE = 0.3  # of one processor's time, at most, goes into drawing for streams: the rest is for pages
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
@@ -65,7 +67,8 @@ async def live_answer(
     badge of the inbox and the conditions come with it.
     """
     viewer = Viewer(0, None)
-    refusal = await refused(request, run_id, viewer)
+    async with heads():
+        refusal = await refused(request, run_id, viewer)
     if refusal is not None:
         return refusal
     drop_silent_peers()
@@ -75,6 +78,18 @@ async def live_answer(
     drawing = Drawing(request, picture)
     body = once(drawing) if full else stream(drawing.draw, run_id, viewer, pause, idle)
     return StreamingHttpResponse(body, content_type="text/event-stream", headers=HEADERS)
+
+
+def heads() -> asyncio.Semaphore:
+    """In which streams ask who is there, a few at a time: hundreds come back at once after a restart, and each would
+    otherwise wait for a connection no longer than a page does."""
+    loop = asyncio.get_running_loop()
+    if loop not in _heads:
+        _heads[loop] = asyncio.Semaphore(HEADS)
+    return _heads[loop]
+
+
+_heads: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
 
 class Drawing:

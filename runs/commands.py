@@ -174,11 +174,11 @@ def cancel_below(held: Held, seq: int | None, reason: str, actor: str) -> None:
 
 
 def hold_run(*, run_id: UUID, reason: str, actor: str) -> Run:
-    """The run stops at its next checkpoint until somebody resumes it."""
+    """The run stops at its next checkpoint until somebody resumes it; a quarantined one is quarantined still."""
     said = given_reason(reason)
     with locked_run(run_id) as held:
         held.append([control("hold", said)], actor)
-        if not held.driven:
+        if not held.driven and held.state.quarantined is None:  # a quarantine goes on until it is released
             why = plain_text(f"held by {actor}: {said}")
             Run.objects.filter(id=run_id).update(
                 status=Status.HELD, reason=why, since=Now(), wake_at=None, session=None
@@ -193,7 +193,8 @@ def resume_run(*, run_id: UUID, reason: str, actor: str) -> Run:
         if held.state.held is None and held.state.diverged is None and held.state.braked is None:
             raise NotHeld
         held.append([control("resume", said)], actor)
-        wake(held, f"resumed by {actor}")
+        if held.state.quarantined is None:
+            wake(held, f"resumed by {actor}")
     return fresh(run_id)
 
 

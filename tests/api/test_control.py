@@ -69,6 +69,21 @@ def test_there_is_nothing_to_resume_or_release(cast: Cast, run: dict[str, Any]) 
     assert problem(cast("olga").post(f"/runs/{run['id']}/release", WHY))["type"].endswith(":not-quarantined")
 
 
+def test_nothing_but_a_release_ends_a_quarantine(cast: Cast, desk: Desk) -> None:
+    made = cast("olga").post("/runs", {"agent": "desk", "input": {"amount_cents": 1}}).json()
+    Run.objects.filter(id=made["id"]).update(crashes=3)
+    desk.work()
+    for verb in ("hold", "resume"):
+        assert cast("olga").post(f"/runs/{made['id']}/{verb}", WHY).json()["status"] == "quarantined"
+    assert cast("olga").post(f"/runs/{made['id']}/hold", WHY).status_code == 200
+    assert cast("olga").post(f"/runs/{made['id']}/release", WHY).status_code == 200
+    desk.work()
+    assert cast("victor").get(f"/runs/{made['id']}").json()["status"] == "held"
+    assert cast("olga").post(f"/runs/{made['id']}/resume", WHY).status_code == 200
+    desk.work()
+    assert cast("victor").get(f"/runs/{made['id']}").json()["status"] == "done"
+
+
 def test_a_quarantined_run_is_released_with_its_crashes_forgotten(cast: Cast, desk: Desk) -> None:
     made = cast("olga").post("/runs", {"agent": "desk", "input": {"amount_cents": 1}}).json()
     Run.objects.filter(id=made["id"]).update(crashes=3)

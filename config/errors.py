@@ -200,6 +200,8 @@ def _field(place: tuple[Any, ...]) -> str:
 def _message(item: Mapping[str, Any]) -> str:
     """Pydantic's sentence in the words of JSON."""
     said = IN_WORDS_OF_JSON.get(item.get("type", ""), item["msg"].removeprefix("Value error, "))
+    if isinstance(item.get("input"), str) and (limit := item.get("ctx", {}).get("max_length")):
+        said = f"String should have at most {limit} characters"  # pydantic counts the items of a text
     return f"its name: {said}" if OF_A_NAME in item["loc"] else str(said)
 
 

@@ -212,3 +212,9 @@ def test_each_error_of_the_rooms_has_its_place_in_the_table() -> None:
                 if isinstance(other, type)
             )
             assert kind in STATUS_OF or is_base or name in inside, name
+
+
+def test_a_text_that_is_too_long_is_told_in_characters(cast: Cast) -> None:
+    body = {"verb": "hold", "query": "x" * 4_001, "reason": "test"}
+    for answer in (cast("olga").post("/bulk", body), cast("olga").get("/runs", query="x" * 4_001)):
+        assert "at most 4000 characters" in problem(answer)["detail"]

@@ -108,6 +108,8 @@ STATUS_OF: dict[type[Exception], int] = {
     registry.AgentsUnusable: 503,
 }
 
+# How pydantic says that a text is too long where its length is looked at after a check of ours.
+AFTER_A_CHECK = re.compile(r"Value should have at most (\d+) items? after validation")
 OF_A_NAME = "[key]"  # pydantic's last part of the place of an object's wrong name
 IN_WORDS_OF_JSON = dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "Input should be an object") | {
     "string_unicode": "Input should be whole Unicode text, without lone surrogates",
@@ -200,8 +202,8 @@ def _field(place: tuple[Any, ...]) -> str:
 def _message(item: Mapping[str, Any]) -> str:
     """Pydantic's sentence in the words of JSON."""
     said = IN_WORDS_OF_JSON.get(item.get("type", ""), item["msg"].removeprefix("Value error, "))
-    if isinstance(item.get("input"), str) and (limit := item.get("ctx", {}).get("max_length")):
-        said = f"String should have at most {limit} characters"  # pydantic counts the items of a text
+    if (counted := AFTER_A_CHECK.match(said)) is not None:  # a list is called "List"
+        said = f"Text should have at most {counted[1]} characters"
     return f"its name: {said}" if OF_A_NAME in item["loc"] else str(said)
 
 

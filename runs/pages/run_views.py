@@ -22,13 +22,13 @@ from runs.pages.asked import whole as number
 from runs.pages.controls import controls_of
 from runs.pages.inspector import entry_page
 from runs.pages.pointers import payload_answer, views_of
-from runs.pages.run_page import Reading, RunPage, default_seq, proof_of
+from runs.pages.run_page import Proof, Reading, RunPage, default_seq, proof_of
 from runs.pages.told_state import told_state
 from runs.queries import find_run
 from runs.rest.answers import is_stateless
 from runs.short_ids import short_id
 from runs.signed_in import signed_in
-from runs.state import fold
+from runs.state import RunState, fold
 
 RAW = 200  # entries on a page of the raw journal
 
@@ -59,14 +59,16 @@ def inspected(request: HttpRequest, page: RunPage, reading: Reading) -> dict[str
         return {"section": "runs"}
     asked = page.asked
     chosen = asked.seq if asked.seq is not None and 1 <= asked.seq <= page.last_seq else default_seq(page)
-    return {"section": "runs"} | inspector_context(request, page.run, reading, asked.at_entry(chosen))
+    return {"section": "runs"} | inspector_context(request, page.run, reading, asked.at_entry(chosen), page.proof)
 
 
-def inspector_context(request: HttpRequest, run: Run, reading: Reading, asked: Asked) -> dict[str, Any]:
-    """`asked.seq` is in the journal. What only one tab shows is read for that one."""
+def inspector_context(
+    request: HttpRequest, run: Run, reading: Reading, asked: Asked, proof: Proof | None = None
+) -> dict[str, Any]:
+    """`asked.seq` is in the journal. What only one tab shows is read for that one. `proof`: where it is known."""
     entries: Sequence[Entry] = reading.entries
     last = reading.state.seq
-    shown = entry_page(run, reading.state, entries, asked.seq or last, proof_of(run.id).mark)
+    shown = entry_page(run, reading.state, entries, asked.seq or last, (proof or proof_of(run.id)).mark)
     if shown is None:
         raise Http404("There is no such entry.")
     context = {
@@ -81,11 +83,16 @@ def inspector_context(request: HttpRequest, run: Run, reading: Reading, asked: A
     context["curls"] = curls(request.build_absolute_uri(f"/api/v1/runs/{run.id}"), shown.entry.seq, at)
     if asked.tab == STATE:
         against = None if asked.against is None else min(max(asked.against, 1), last)
-        other = None if against is None else fold(run.id, entries[:against])
-        context["then"] = told_state(fold(run.id, entries[:at]), other)
+        other = None if against is None else state_at(reading, against)
+        context["then"] = told_state(state_at(reading, at), other)
     elif asked.tab != ENTRY:
         context["pointers"] = views_of(shown.entry.body)
     return context
+
+
+def state_at(reading: Reading, seq: int) -> RunState:
+    """Folded anew only where it is not the end's, which is there."""
+    return reading.state if seq == reading.state.seq else fold(reading.state.run_id, reading.entries[:seq])
 
 
 def curls(api: str, seq: int, at: int) -> list[tuple[str, str, str]]:

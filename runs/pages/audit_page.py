@@ -57,6 +57,9 @@ WORDS: Mapping[str, tuple[str, str]] = {
 }
 
 
+LONGEST_TOLD = 200
+
+
 class Filter(forms.Form):
     """What cannot be understood filters nothing, and is said."""
 
@@ -77,12 +80,15 @@ def audit(request: HttpRequest) -> HttpResponseBase:
         "newest": query(request) if request.GET.get("after") else "", "export": query(request),
         "asked": any(value for name, value in request.GET.items() if name in form.fields),
     }  # fmt: skip
-    return render(request, "runs/audit.html", context)
+    status = 422 if form.errors and request.path.endswith("/export") else 200
+    return render(request, "runs/audit.html", context, status=status)
 
 
 def asked_in(request: HttpRequest) -> tuple[Filter, Asked]:
     form = Filter(request.GET)
     form.is_valid()
+    if unknown := sorted(request.GET.keys() - form.fields.keys() - {"after", "as"}):
+        form.add_error(None, f"There is no filter {', '.join(unknown)[:LONGEST_TOLD]}.")
     given = form.cleaned_data
     since, until = (given.get(name) for name in ("since", "until"))
     return form, Asked(
@@ -127,7 +133,9 @@ FORMATS: Mapping[str, tuple[str, str, Callable[[Sequence[AuditRecord]], str]]] =
 @signed_in(EXPORT_AUDIT)
 def export(request: HttpRequest) -> HttpResponseBase:
     """All that the filter finds, in one file. The export is an act, too."""
-    _, asked = asked_in(request)
+    form, asked = asked_in(request)
+    if form.errors:  # not more than was asked for: what the file leaves out cannot be seen in it
+        return audit(request)
     name = "csv" if request.GET.get("as") == "csv" else "jsonl"
     media, head, written = FORMATS[name]
     record(request.user.get_username(), "audit.export", subject=name, filter=query(request))

@@ -165,3 +165,16 @@ def test_logins_are_kept_and_a_name_that_is_none_is_not(cast: None) -> None:
         ("ada", "login", "", "page"),
         ("ada", "logout", "", "page"),
     ]
+
+
+def test_what_the_filter_cannot_read_is_said_and_never_exported_as_if_it_were_not_there(olga: Client) -> None:
+    for asked, said in (
+        ("since=9999-99-99", "Enter a valid date."), ("until=tomorrow", "Enter a valid date."),
+        ("did=nothing", "nothing is not one of"), ("from=2026-01-01", "There is no filter from."),
+    ):  # fmt: skip
+        page = olga.get(f"/audit?{asked}")
+        assert page.status_code == 200 and said in page.content.decode(), asked
+        assert "That part filters nothing." in page.content.decode()
+        export = olga.get(f"/audit/export?as=csv&{asked}")
+        assert export.status_code == 422 and said in export.content.decode(), asked
+    assert not AuditRecord.objects.filter(act="audit.export").exists()

@@ -11,6 +11,8 @@ from django.test import Client
 
 from journal.entries import Kind
 from journal.read import read_entries
+from runs.models import Status
+from runs.short_ids import short_id
 from tests.pages.conftest import signed_in
 from tests.pages.journals import DIGEST, Story, awaiting_approval, tampered
 from tests.pages.waiting_items import TWO, asked, item, listed, typed
@@ -173,7 +175,7 @@ def test_an_item_of_a_held_run_says_that_it_is_sent_once_the_run_is_resumed(ada:
     story.now_is(Status.HELD, "held by olga: a look at <it>")
     for below in ("", "/approve"):
         page = ada.get(item(story, seq) + below).content.decode()
-        assert "Held by olga: a look at &lt;it&gt;. What is approved is sent once the run is resumed." in page, below
+        assert "Held by olga: a look at &lt;it&gt;. What is approved is sent once the hold is lifted." in page, below
 
 
 def test_a_message_names_the_item_that_it_is_about(ada: Client) -> None:

@@ -215,6 +215,11 @@ class Run(models.Model):
             ),
             models.Index(fields=["region", "-id"], name="runs_run_by_region", condition=~models.Q(region="")),
             models.Index(fields=["-id"], name="runs_run_taken_over", condition=models.Q(epoch__gt=1)),
+            models.Index(
+                fields=["-id"],
+                name="runs_run_acted",
+                condition=models.Q(person_acted=True) | models.Q(status=Status.CANCELLED),
+            ),
             models.Index(fields=["since", "id"], name="runs_run_standing", condition=models.Q(ended_at__isnull=True)),
             models.Index(
                 fields=["at", "-id"],

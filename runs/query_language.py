@@ -40,6 +40,7 @@ HAS = {
     "question": "it waits for an answer",
     "intent": "an intent has no result, and nobody knows whether it happened",
     "takeover": "more than one epoch",
+    "acted": "a person acted on it, or it was cancelled",
     "repeated": "an effect without a key happened twice",
     "overbudget": "held by a brake",
     "stranded": "no worker serves its release",
@@ -129,6 +130,15 @@ def moment(text: str) -> str | date | datetime:
         ) from None
 
 
+def span_or_moment(text: str) -> Value:
+    if SPAN.match(text):
+        return span(text)
+    try:
+        return moment(text)
+    except ValueError:
+        raise ValueError("Write how long ago, as in ended:<24h, or when, as in ended:>2031-01-31T12:00Z.") from None
+
+
 def in_reach(text: str) -> datetime:
     if not re.match(r"\d{4}-\d\d-\d\d[T ]", text):
         raise ValueError(text)
@@ -150,9 +160,8 @@ KEYS: dict[str, Key] = {
     "tokens": Key(whole, "tokens used: tokens:>50000", compares=True),
     "age": Key(span, "since it was started: age:>1h", compares=True),
     "started": Key(moment, "a day or time: started:today, started:>2031-01-31", compares=True),
-    "ended": Key(span, "how long ago it ended: ended:<24h", compares=True),
+    "ended": Key(span_or_moment, "how long ago it ended, or when: ended:<24h, ended:today", compares=True),
 }
-MUST_COMPARE = ("age", "ended")
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,12 +280,12 @@ def valued(key: str, value: Word, word: Word, negated: bool) -> Term:
     written = value if op == "=" else value.cut(len(op))
     if op != "=" and not KEYS[key].compares:
         raise QueryInvalid(f"{key}: takes no {op}. Write {KEYS[key].hint}.", value.start, len(op))
-    if op == "=" and key in MUST_COMPARE:
-        raise QueryInvalid(f"Write > or < behind {key}:, as in {key}:>1h.", value.start, word.end - value.start)
     try:
         read = KEYS[key].reads(written.text)
     except ValueError as wrong:
         raise QueryInvalid(str(wrong), written.start, max(word.end - written.start, 1)) from None
+    if op == "=" and isinstance(read, timedelta):
+        raise QueryInvalid(f"Write > or < behind {key}:, as in {key}:>1h.", value.start, word.end - value.start)
     return Term(key, read, word.start, word.end, op=op, negated=negated)
 
 

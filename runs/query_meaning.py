@@ -37,6 +37,7 @@ HAS: dict[str, Q] = {
     "question": WITH_QUESTION,
     "intent": Q(intents__contains=IN_DOUBT, ended_at__isnull=True) & ~Q(status=Status.RUNNING),  # a worker is on it
     "takeover": Q(epoch__gt=1),
+    "acted": Q(person_acted=True) | Q(status=Status.CANCELLED),
     "repeated": Q(id__in=runs_with_repeated()),
     "overbudget": Q(status=Status.HELD, reason__startswith="brake:"),
     "stranded": Q(status=Status.WAITING_FOR_VERSION),
@@ -157,6 +158,11 @@ def of_started(terms: Sequence[Term], reader: Reader) -> Q:
     return any_of(within(*stretch(cast(Any, term.value), reader)) for term in terms)
 
 
+def of_ended(terms: Sequence[Term], reader: Reader) -> Q:
+    stretches = [stretch(cast(Any, term.value), reader) for term in terms]
+    return any_of(Q(ended_at__gte=begins, ended_at__lt=ends) for begins, ends in stretches)
+
+
 def of_words(terms: Sequence[Term], reader: Reader) -> Q:
     """Runs of these names; where none has one of them, those of agents that are called so."""
     ids = ids_named(texts(terms))
@@ -167,7 +173,7 @@ def of_words(terms: Sequence[Term], reader: Reader) -> Q:
 MEANINGS: dict[str, Callable[[Sequence[Term], Reader], Q]] = {
     "": of_words, "has": of_has, "release": of_release, "label": of_label, "tool": of_tool, "at": of_at,
     "region": of_region, "parent": of_parent, "epoch": of_number, "cost": of_number, "tokens": of_number,
-    "started": of_started,
+    "started": of_started, "ended": of_ended,
 }  # fmt: skip
 # Each part by its own index: one condition with OR would read the whole table.
 NAMED = """
@@ -215,12 +221,20 @@ def compared(term: Term, reader: Reader) -> Q:
     match term.key:
         case "age":
             return started_in(FLIPPED_TIME[op], reader.now - cast(timedelta, term.value))
+        case "ended" if isinstance(term.value, timedelta):
+            return Q((f"ended_at{LOOKUPS[FLIPPED_TIME[op]]}", reader.now - term.value))
         case "ended":
-            return Q((f"ended_at{LOOKUPS[FLIPPED_TIME[op]]}", reader.now - cast(timedelta, term.value)))
+            op, at = edge(op, term, reader)
+            return Q((f"ended_at{LOOKUPS[op]}", at))
         case "started":
-            begins, ends = stretch(cast(Any, term.value), reader)
-            return started_in({">": ">=", "<=": "<"}.get(op, op), ends if op in (">", "<=") else begins)
+            return started_in(*edge(op, term, reader))
     return Q((f"{term.key}{LOOKUPS[op]}", term.value))
+
+
+def edge(op: str, term: Term, reader: Reader) -> tuple[str, datetime]:
+    """After a day means from its end on, until a day with the whole of it."""
+    begins, ends = stretch(cast(Any, term.value), reader)
+    return {">": ">=", "<=": "<"}.get(op, op), ends if op in (">", "<=") else begins
 
 
 FLIPPED_TIME = {">": "<", ">=": "<=", "<": ">", "<=": ">="}  # who is older was started earlier

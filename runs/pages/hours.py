@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from math import ceil
 from typing import Any
+from urllib.parse import quote_plus
 
 from runs.pages.overview_numbers import SCOPED, Loss, Scope, rows
 
@@ -73,6 +74,18 @@ class Hour:
     @property
     def total(self) -> int:
         return self.alone + self.person
+
+    @property
+    def link(self) -> str:
+        """The list of what ended in it; empty where nothing did."""
+        begins = self.at.astimezone(UTC)
+        query = f"ended:>={begins:%Y-%m-%dT%H:%MZ} ended:<{begins + timedelta(hours=1):%Y-%m-%dT%H:%MZ}"
+        return f"/runs?q={quote_plus(query)}" if self.total or self.failed else ""
+
+    @property
+    def said(self) -> str:
+        found = f"{self.at:%H:%M}: {self.alone} finished alone, {self.person} after a person"
+        return f"{found}, {self.failed} failed" if self.failed else found
 
 
 def hours_of(quarters: Mapping[datetime, Counter[str]], zone: tzinfo, now: datetime) -> list[Hour]:

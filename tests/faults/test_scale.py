@@ -60,7 +60,8 @@ QUERIES = [
     "label:no:thing", "tool:order_goods", "tool:find_invoice", "tool:nothing", "-tool:find_invoice", "at:order_goods",
     "at:nothing", "region:us", "region:nowhere", "-region:eu", "epoch:>1", "epoch:>50", "-epoch:>1", "cost:>1.9",
     "cost:>100", "cost:<1", "tokens:>25000", "tokens:>1000000", "age:>20d", "age:<1m", "started:today",
-    "has:person", "has:question", "has:intent", "has:takeover", "has:repeated", "has:overbudget", "has:stranded", "has:parent",
+    "has:person", "has:question", "has:intent", "has:takeover", "has:repeated", "has:acted",
+    "has:overbudget", "has:stranded", "has:parent", "ended:today",
     "has:gate", "r-7f3k9q2m", "order_goods", "status:waiting region:us", "status:held epoch:>1 cost:>1",
     "tool:order_goods status:needs_reconciliation", "agent:card-dispute region:us tool:order_goods",
 ]  # fmt: skip

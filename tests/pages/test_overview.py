@@ -7,6 +7,7 @@ import re
 import uuid
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from html import unescape
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -236,6 +237,33 @@ def test_hours_are_those_of_the_viewers_clock() -> None:
     assert (utc[-1].at.hour, utc[-1].alone, utc[-2].failed, len(utc)) == (10, 3, 1, 24)
     kathmandu = hours.hours_of(quarters, ZoneInfo("Asia/Kathmandu"), now)  # 16:25 there; 10:15 UTC is 16:00
     assert (kathmandu[-1].at.hour, kathmandu[-1].alone, kathmandu[-2].failed) == (16, 3, 1)
+
+
+def test_each_hour_leads_to_the_list_of_what_ended_in_it(victor: Client) -> None:
+    ended = timezone.now().replace(minute=0, second=0, microsecond=0) - timedelta(hours=2)
+    there = Story().now_is(Status.DONE, ended_at=ended)
+    failed = Story().now_is(Status.FAILED, ended_at=ended + timedelta(minutes=59))
+    other = Story().now_is(Status.DONE, ended_at=ended + timedelta(hours=1))
+    chart = part(page(victor), "hours")
+    said = f"{ended:%H:%M}: 1 finished alone, 0 after a person, 1 failed"
+    (link,) = set(re.findall(f'<a href="([^"]+)" aria-label="{said}"', chart))
+    listed = victor.get(unescape(link)).content.decode()
+    assert there.url in listed and failed.url in listed and other.url not in listed
+
+
+def test_the_key_of_the_chart_leads_to_what_a_person_ended_and_what_ended_alone(victor: Client) -> None:
+    alone, helped = (
+        Story().now_is(Status.DONE, ended_at=timezone.now(), person_acted=acted) for acted in (False, True)
+    )
+    stopped = Story().now_is(Status.CANCELLED, ended_at=timezone.now())
+    chart = part(page(victor), "hours")
+    lists = [
+        victor.get(unescape(found[1])).content.decode()
+        for word in ("finished alone", "ended after a person")
+        if (found := re.search(f'href="([^"]+)">{word}', chart)) is not None
+    ]
+    seen = [[story.url in listed for story in (alone, helped, stopped)] for listed in lists]
+    assert seen == [[True, False, False], [False, True, True]]
 
 
 def test_a_zone_that_a_browser_told_names_the_hours_and_nonsense_is_utc(victor: Client) -> None:

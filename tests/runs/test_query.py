@@ -216,6 +216,8 @@ MEANT: dict[str, Any] = {
     "-epoch:>1": lambda r: r.epoch <= 1,
     "cost:>1 cost:<=2": lambda r: 1 < r.cost <= 2,
     "tokens:>=20000": lambda r: r.tokens >= 20_000,
+    "has:acted": lambda r: r.person_acted or r.status == "cancelled",
+    "-has:acted status:done": lambda r: not r.person_acted and r.status == "done",
     "has:takeover": lambda r: r.epoch > 1,
     "has:stranded": lambda r: r.status == "waiting_for_version",
     "has:intent": lambda r: r.status == "needs_reconciliation",
@@ -257,6 +259,13 @@ def test_ages_and_times_are_those_of_the_runs(many: list[Run]) -> None:
     text = at.strftime("%Y-%m-%dT%H:%MZ")
     assert matching(f"started:>={text}") == ids(many, lambda r: r.created_at >= at)
     assert matching(f"started:<{text}") == ids(many, lambda r: r.created_at < at)
+    over = sorted(run.ended_at for run in many if run.ended_at is not None)
+    first, last = over[len(over) // 4], over[len(over) // 2]
+    told = f"ended:>={first:%Y-%m-%dT%H:%M:%S.%fZ} ended:<{last:%Y-%m-%dT%H:%M:%S.%fZ}"
+    assert matching(told) == ids(many, lambda r: r.ended_at is not None and first <= r.ended_at < last)
+    assert matching("ended:today ended:yesterday", now=now) == matching(
+        f"ended:>={(now - day).date()} ended:<={now.date()}", now=now
+    )
 
 
 def test_a_day_is_the_readers(many: list[Run]) -> None:
@@ -307,7 +316,8 @@ def test_a_cursor_that_no_list_gave_is_refused(many: list[Run], cursor: str) -> 
 # -- plans ------------------------------------------------------------------------------------------------------------
 
 QUICK = [
-    *(text for text in MEANT if text), "age:>7d", "age:<1h", "ended:<24h", "started:today", "tokens:>100000000",
+    *(text for text in MEANT if text), "ended:>2001-01-31", "ended:today",
+    "age:>7d", "age:<1h", "ended:<24h", "started:today", "tokens:>100000000",
     "cost:>100000", "epoch:>50", "r-7f3k9q2m", "has:question", "has:overbudget", "has:gate", "tool:nothing",
     "at:nothing", "region:nowhere", "label:no:thing", "agent:nobody", "status:failed ended:<24h",
 ]  # fmt: skip

@@ -17,6 +17,11 @@ from runs.query_language import Term, parse
 from runs.query_meaning import BY_GATE, WITH_QUESTION, Reader, first_id, of_words, runs_meant
 
 PER_PAGE = 50
+# What the console shows beside a run, and the API and the shell do not.
+BESIDE = (
+    "awaits", "awaits_signals", "awaits_any", "tools", "at", "person_acted", "crash_seq", "dispatched_at", "dispatches",
+    "parent_told",
+)  # fmt: skip
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 # Who needs a person first: each part by (status, since), the longest waiting first; then all others, the newest first.
@@ -81,7 +86,7 @@ def list_runs(
         runs = runs.filter(id__lt=first_id(before))
     if text:
         runs = runs.none() if "\0" in text else runs.filter(of_words([Term("", text, 0, 0)], Reader(user)))
-    return read_page(newest(runs), after, limit, UNLISTED)
+    return read_page(newest(runs), after, limit, (*UNLISTED, *BESIDE))
 
 
 def releases_named(name: str) -> list[str]:

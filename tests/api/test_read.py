@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
 from tests.api.conftest import Cast, Desk, problem
 
 
@@ -135,3 +138,18 @@ def test_intents_are_read_in_pieces(cast: Cast, desk: Desk) -> None:
     assert read == made
     assert cast("ada").get("/intents", state="in_doubt").json() == {"items": [], "next_cursor": None}
     assert problem(cast("ada").get("/intents", cursor="nonsense"))["status"] == 422
+
+
+def test_a_page_costs_as_many_statements_however_long_it_is(cast: Cast, desk: Desk) -> None:
+    for _ in range(8):
+        start(cast)
+    desk.work()
+    victor = cast("victor")
+    victor.get("/runs", limit=1)
+    counts = []
+    for limit in (1, 8):
+        with CaptureQueriesContext(connection) as statements:
+            assert len(ids(victor.get("/runs", limit=limit))) == limit
+        counts.append(len(statements))
+        assert not any("awaits_signals" in said["sql"] for said in statements)  # nobody is shown it
+    assert counts[0] == counts[1]

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
+from django.utils import timezone
+
+from runs.pages.zones import time_text
 from runs.policies import Policy
 from runs.slots import Approval
 
@@ -30,7 +33,7 @@ OUTCOMES = {
 
 
 def clock(at: datetime) -> str:
-    return f"{at.astimezone(UTC):%H:%M:%S} UTC"
+    return f"{time_text(at, timezone.now())} UTC"
 
 
 def who_may_sign(policy: Policy, asked_by: str) -> str:

@@ -26,6 +26,7 @@ from runs.pages.family import Family, children_named, family_of
 from runs.pages.plan import Plan, names_of, plan_of
 from runs.pages.ruler import Ruler, ruler
 from runs.pages.timeline import Around, Holder, Timeline, timeline
+from runs.pages.zones import time_text
 from runs.repeated import Repeated, repeated_in
 from runs.rest.answers import is_stateless
 from runs.slots import Slot
@@ -320,7 +321,7 @@ def place_text(tool: str, at_once: int, not_before: float | None, in_line: bool,
     if in_line:
         return f"{ordinal(place)} in line: {tool} is limited to {at_once} at once"
     at = datetime.fromtimestamp(not_before or 0.0, UTC)
-    return f"{tool} is limited in time: not before {at:%H:%M:%S} UTC"
+    return f"{tool} is limited in time: not before {time_text(at, timezone.now())} UTC"
 
 
 def holders_in(entries: Sequence[Entry]) -> dict[str, Holder]:

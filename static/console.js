@@ -179,7 +179,8 @@
     link.tries += 1;
     stale();
     clearTimeout(later);
-    later = setTimeout(connect, Math.min(30000, 1000 * 2 ** Math.min(link.tries, 5)));
+    /* Not all at once: a web process that comes back is asked by all pages that are open. */
+    later = setTimeout(connect, (0.5 + Math.random()) * Math.min(30000, 1000 * 2 ** Math.min(link.tries, 5)));
   };
   document.addEventListener("htmx:finally:request", again);
   /* A page that was kept whole while another was looked at is as old as that; others the browser asks for again. */

@@ -18,6 +18,7 @@ from recovery.forms import ApproveForm, AskForm, EditNoteForm, OldApprovalForm, 
 from recovery.items import ItemPage
 from recovery.pages.listing import item_context
 from recovery.pages.refusing import no_of, on_refusal
+from recovery.signers import too_few
 from runs.access import ANSWER, APPROVE
 from runs.approvals import answer_question, decide_approval, groups_of
 from runs.errors import EditInvalid
@@ -119,13 +120,14 @@ def edit(request: HttpRequest, ref: str, seq: int) -> HttpResponseBase:
     page = ItemPage(find_run(ref, request.user), seq)
     schema, initial = editable(page)
     args = SchemaForm(schema, request.POST or None, initial=initial, prefix="args")
-    opened(request, "edit", ref, seq, form, args=args)
+    few = too_few(page, editor=request.user.get_username())
+    opened(request, "edit", ref, seq, form, args=args, few=few)
     if request.method == "POST" and all([form.is_valid(), args.is_valid()]):
         try:
             return decide(request, page, "edit", form, args.value)
         except EditInvalid as wrong:
             args.refuse(str(wrong))
-    return shown(request, "edit", page, form, args=args)
+    return shown(request, "edit", page, form, args=args, few=few)
 
 
 @require_http_methods(GET_OR_POST)

@@ -17,6 +17,7 @@ from journal.read import read_head
 from recovery.inbox import DOUBT, GROUPS, TABS, Counts, Item, Query, count_items, list_items
 from recovery.items import ItemPage
 from recovery.judging import Judge
+from recovery.signers import too_few
 from runs.access import VIEW, Person
 from runs.errors import IntentNotFound
 from runs.models import Release
@@ -134,5 +135,5 @@ def probed_among(items: Sequence[Item]) -> set[str]:
 def item_context(request: HttpRequest, page: ItemPage) -> dict[str, Any]:
     return {
         "section": "inbox", "page": page, "run": page.run, "slot": page.slot, "short": page.short,
-        "judge": Judge(page, request.user), "here": address_of(query_of(request)),
+        "judge": Judge(page, request.user), "too_few": too_few(page), "here": address_of(query_of(request)),
     }  # fmt: skip

@@ -6,11 +6,13 @@ import threading
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Group, User
 from django.db import connection
 from django.test import Client
 
 from journal.entries import Kind
 from journal.read import read_entries
+from runs.access import set_scope
 from runs.models import Status
 from runs.short_ids import short_id
 from tests.pages.conftest import signed_in
@@ -273,3 +275,21 @@ def test_twenty_decisions_at_once_are_one(cast: None) -> None:
         thread.join(60)
     assert sorted(statuses) == [302] + [409] * 19
     assert len(decisions(story)) == 1
+
+
+def test_too_few_people_to_sign_is_said_before_an_edit_and_after_it(ada: Client, max: Client) -> None:
+    story, seq = asked(TWO)
+    typed()
+    left = "2 people have to sign, and ada is left who may"
+    assert "Too few people" not in max.get(item(story, seq)).content.decode()
+    dialog = max.get(f"{item(story, seq)}/edit").content.decode()
+    assert "After your change too few people are left to sign" in dialog and left in dialog
+    changed = {"verdict": "edited", "args": {"order_id": "o-1", "amount_cents": 7}}
+    story.write(Kind.APPROVAL, changed, step=1, actor="max")
+    story.write(Kind.APPROVAL, {"verdict": "requested", "digest": OTHER, "policy": TWO}, step=1)
+    page = ada.get(item(listed(story), seq)).content.decode()
+    assert "Too few people are left to sign" in page and left in page
+    User.objects.create(username="eva").groups.add(Group.objects.get(name="approver"))
+    assert "Too few people" not in ada.get(item(story, seq)).content.decode()
+    set_scope("eva", ["another"], actor="test")
+    assert "Too few people" in ada.get(item(story, seq)).content.decode()

@@ -17,7 +17,7 @@ from runs.models import Status
 from runs.short_ids import short_id
 from runs.starting import start_run
 from tests.pages.browser import Site, told
-from tests.pages.journals import DIGEST, Story, awaiting_approval, in_doubt, session
+from tests.pages.journals import Story, session
 from tests.rig.fleet import Fleet
 
 pytestmark = pytest.mark.slow
@@ -54,42 +54,6 @@ def test_the_stream_leaves_the_chosen_entry_and_redraws_it_when_its_outcome_chan
     told(story.run.id)
     page.locator("#inspector", has_text="succeeded at").wait_for()
     assert page.locator(f"#row-{seq}").get_attribute("aria-current") == "true"
-
-
-def test_a_person_decides_without_any_script(site: Site) -> None:
-    story, _ = awaiting_approval()
-    page = site.open("ada", story.url, java_script_enabled=False)
-    page.get_by_role("link", name="Decide seq").first.click()
-    assert DIGEST in page.content()
-    page.get_by_label("Note").fill("within policy")
-    page.get_by_role("button", name="Approve refund once").click()
-    assert "Your decision was written" in page.content()
-    assert "granted by ada" in page.content()
-
-
-def test_a_person_reconciles_without_any_script(site: Site) -> None:
-    story, seq = in_doubt()
-    page = site.open("ada", story.url, java_script_enabled=False)
-    page.get_by_role("link", name=f"Reconcile seq {seq}").first.click()
-    page.get_by_text("It happened. Record the result").click()
-    page.get_by_label("Result as the tool returned it").fill('{"id": "refund-1"}')
-    page.locator("#evidence-happened").fill("the ledger, row 7")
-    page.get_by_role("button", name="Record that it happened").click()
-    assert "Your answer was written" in page.content()
-
-
-def test_no_page_is_wider_than_the_screen(site: Site) -> None:
-    story, seq = in_doubt()
-    approval, asked = awaiting_approval()
-    places = ["/runs", "/workers", story.url, approval.url, f"{story.url}/cancel"]
-    places += [f"{story.url}/intents/{seq}/reconcile", f"{approval.url}/intents/{asked}/approval", "/nowhere"]
-    page = site.open("max", "/runs")
-    for width in (1440, 390):
-        page.set_viewport_size({"width": width, "height": 844})
-        for place in places:
-            page.goto(place)
-            assert page.evaluate("document.documentElement.scrollWidth") <= width, f"{place} at {width}"
-    site.complaints[:] = [said for said in site.complaints if "404" not in said]
 
 
 def test_a_worker_killed_from_the_page_is_taken_over_before_the_readers_eyes(site: Site, fleet: Fleet) -> None:

@@ -11,14 +11,12 @@ import pytest
 from journal.entries import Kind
 from journal.read import read_entries
 from runs.models import Status
-from tests.pages.axe import faults
 from tests.pages.browser import Site, told
 from tests.pages.journals import DIGEST, Story
 from tests.pages.waiting_items import TWO, asked, doubtful, item, listed, typed
 
 pytestmark = pytest.mark.slow
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
-WIDTHS = (320, 390, 768, 992, 1216, 1440, 1920)
 
 
 def verdicts(story: Story, kind: str = Kind.APPROVAL) -> list[tuple[str, str]]:
@@ -222,43 +220,3 @@ def test_a_person_reconciles_without_any_script(site: Site) -> None:
     page.get_by_label("How you know").first.fill("the ledger, row 7")
     page.get_by_role("button", name="Record that it happened").click()
     assert "Nothing was sent." in page.content() and verdicts(story, Kind.RECONCILE) == [("ada", "happened")]
-
-
-def places() -> list[str]:
-    long = "x" * 300
-    story, seq = asked(TWO | {"ttl": 60.0}, expires=4_000_000_000.0)
-    doubt, at = doubtful()
-    mail, letter = doubtful("mail", "unkeyed")
-    ask = Story()
-    number = ask.ask(long)
-    listed(ask.now_is(Status.WAITING, f"asks: {long}"))
-    typed()
-    acts = [f"{item(story, seq)}/{verb}" for verb in ("approve", "reject", "edit", "ask")]
-    return [
-        "/inbox", "/inbox?q=nothing+there", "/inbox/settled", item(story, seq), item(doubt, at), item(mail, letter),
-        item(ask, number), *acts, f"{item(doubt, at)}/reconcile", f"{item(mail, letter)}/reconcile",
-    ]  # fmt: skip
-
-
-def test_no_page_of_the_inbox_is_wider_than_the_screen(site: Site) -> None:
-    page = site.open("max", "/inbox")
-    for place in places():
-        page.goto(place)
-        for width in WIDTHS:
-            page.set_viewport_size({"width": width, "height": 844})
-            assert page.evaluate("document.documentElement.scrollWidth") <= width, f"{place} at {width}"
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_in_the_inbox(site: Site, scheme: str) -> None:
-    found = places()
-    for size in ({"width": 1440, "height": 900}, {"width": 390, "height": 844}):
-        page = site.open("max", "/inbox", color_scheme=scheme, viewport=size)
-        for place in found:
-            page.goto(place)
-            assert faults(page) == [], f"{place}, {scheme}, {size}"
-        page.goto(found[4])
-        page.get_by_role("link", name="Say what happened").click()
-        open_dialog(page)
-        page.get_by_label("It happened. Record the result").check()
-        assert faults(page) == [], f"the dialog, {scheme}, {size}"

@@ -4,34 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from journal.entries import Kind
 from runs.models import Status
-from tests.pages.axe import faults
 from tests.pages.browser import Site, told
 from tests.pages.incidents import incident, url_of
 from tests.pages.journals import Story, session
 
 pytestmark = pytest.mark.slow
-
-WIDTHS = (320, 390, 768, 992, 1216, 1440, 1920)
-# What sticks out: elements that nothing around them clips or scrolls.
-WIDER = """() => document.documentElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll('body *')]
-    .filter((e) => e.getBoundingClientRect().right > innerWidth + 1)
-    .map((e) => `${e.tagName}.${e.className.baseVal ?? e.className}`).slice(0, 20)"""
-AWKWARD = ["x" * 40, "ab" * 400, "שלום עולם " * 8, "tab\there\0null\x1b[31m", "<b>no</b>", "👩‍👩‍👧‍👦" * 30]
-
-
-def awkward() -> Story:
-    """Strings of every unpleasant kind wherever a page shows one."""
-    story = Story()
-    for text in AWKWARD:
-        story.plan(thought=text, plan=[{"done": text}, {"next": text}, {text: text}, text])
-        story.call(tool=text, amount=text, **{text: text})
-        story.result({text: [text, {text: text}]})
-        story.write(Kind.NOTE, {"text": text}, actor="olga")
-        story.write(Kind.SIGNAL, {"name": text, "payload": text}, actor=AWKWARD[2])
-    story.write("STRANGE", {"what": AWKWARD[1]})
-    return story.now_is(Status.HELD, AWKWARD[1], labels={AWKWARD[0]: AWKWARD[2]})
 
 
 def test_the_ruler_moves_by_key_and_the_state_follows_in_the_inspector_and_the_address(site: Site) -> None:
@@ -114,27 +92,3 @@ def test_printed_it_is_an_incident_record(site: Site) -> None:
     assert "Journal head seq 24, sha256" in page.locator(".print-head").inner_text()
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert page.pdf(format="A4").startswith(b"%PDF")
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_on_a_run_whatever_is_shown_of_it(site: Site, scheme: str) -> None:
-    address = url_of(incident())
-    page = site.open("olga", address)
-    page.emulate_media(color_scheme=scheme)
-    for width in (1440, 390):
-        page.set_viewport_size({"width": width, "height": 900})
-        for query in ("", "?at=9&with=20", "?seq=12&tab=pointers", "?axis=seq", "/journal"):
-            page.goto(address + query)
-            assert faults(page) == [], f"{query} at {width}, {scheme}"
-
-
-def test_no_string_makes_the_page_wider_than_the_screen(site: Site) -> None:
-    story, run = awkward(), incident()
-    page = site.open("olga", story.url)
-    places = [story.url, f"{story.url}?at=8&with=30", f"{story.url}?seq=4", f"{story.url}/journal"]
-    for width in WIDTHS:
-        page.set_viewport_size({"width": width, "height": 800})
-        for place in [*places, url_of(run), f"{url_of(run)}?at=9&with=20"]:
-            page.goto(place)
-            wide = page.evaluate(WIDER)
-            assert wide == [], f"{place} at {width}: {wide}"

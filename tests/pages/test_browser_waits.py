@@ -2,64 +2,15 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from journal.entries import Kind
 from runs.models import Gate, Status
 from tests.pages.browser import Site, told
+from tests.pages.everything import waiting
 from tests.pages.journals import Story, session
 
 pytestmark = pytest.mark.slow
-
-LONG = "a-name-that-has-no-place-to-break-" * 5
-
-
-# What sticks out: the innermost elements that nothing around them clips or scrolls.
-WIDER = """() => document.documentElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll('main *')]
-    .filter((e) => e.getBoundingClientRect().right > innerWidth + 1)
-    .map((e) => `${e.tagName}.${e.className.baseVal ?? e.className}`).slice(0, 20)"""
-
-
-def waiting() -> Story:
-    """A run with every kind of wait open, long words in each."""
-    story = Story()
-    story.plan(join="first", thought=LONG)
-    story.ask(f"Skip it, or repair {LONG}?", options=["skip", LONG], due=time.time() + 600)
-    story.opens(Kind.TIMER, verb="set", signal=LONG)
-    story.opens(Kind.TIMER, verb="set", seconds=600, due=time.time() + 600)
-    child = story.spawn(agent=LONG)
-    child.spawn().now_is(Status.HELD, LONG)
-    child.now_is(Status.WAITING, f"waits for {LONG}")
-    story.write(Kind.SIGNAL, {"name": "early", "payload": {"text": LONG}}, actor="max")
-    story.write(Kind.NOTE, {"text": LONG}, actor="max")
-    return story.now_is(
-        Status.WAITING,
-        f"asks: {LONG}",
-        labels={"tenant": LONG},
-        business_id=f"order:{LONG}"[:90],
-        priority=3,
-        deadline_at="2099-01-01T00:00:00Z",
-    )
-
-
-def test_no_page_of_waits_or_agents_is_wider_than_the_screen(site: Site) -> None:
-    story = waiting()
-    session(LONG)
-    Gate.objects.create(scope="tool:refund", reason=LONG, actor="olga")
-    gate = Gate.objects.get()
-    places = [story.url, *(f"{story.url}?seq={seq}" for seq in range(2, story.last + 1)), f"{story.url}/asks/3/answer"]
-    places += [f"{story.url}/signal?name={LONG}", f"{story.url}/note", f"{story.url}/cancel", "/runs", "/workers"]
-    places += ["/agents", "/agents/refund-desk", "/gates/place?scope=tool:refund", f"/gates/{gate.pk}/lift"]
-    page = site.open("max", "/runs")
-    for width, scheme in ((1440, "light"), (390, "dark")):
-        page.set_viewport_size({"width": width, "height": 844})
-        page.emulate_media(color_scheme=scheme)
-        for place in places:
-            page.goto(place)
-            wide = page.evaluate(WIDER)
-            assert wide == [], f"{place} at {width}: {wide}"
 
 
 def test_both_themes_paint_the_page_in_their_own_colours(site: Site) -> None:

@@ -7,17 +7,12 @@ from typing import Any
 import pytest
 
 from recovery.bulk import carry_out_bulk
-from runs.bulk import order_bulk
 from runs.models import BulkAct, Run, SavedView, Status
-from runs.query_meaning import Reader
-from runs.short_ids import short_id
-from tests.pages.axe import faults
 from tests.pages.browser import Site, told
 from tests.pages.journals import Story, in_doubt
 from tests.rig.ledger import wait_until
 
 pytestmark = pytest.mark.slow
-PHONE = {"width": 390, "height": 844}
 
 
 def live(page: Any) -> Any:
@@ -168,45 +163,3 @@ def test_without_scripts_all_of_it_works(site: Site) -> None:
     assert "Under way" in page.locator("#progress-t").inner_text()
     page.get_by_role("button", name="Stop: 1 not yet reached").click()
     assert "Stopped" in page.locator("#progress-t").inner_text()
-
-
-@pytest.mark.parametrize("width", [320, 390, 768, 1024, 1440, 1920])
-def test_no_page_of_the_list_is_wider_than_the_screen(site: Site, width: int) -> None:
-    story, _ = in_doubt()
-    story.now_is(Status.NEEDS_RECONCILIATION, "refund may have happened: " + "a very long word" * 20)
-    Story().now_is(Status.QUEUED, labels={"x": "y" * 200}, business_id="customer:" + "c" * 190, agent="a" * 80)
-    page = site.open("olga", "/runs", viewport={"width": width, "height": 900})
-    hold = f"/bulk/order?verb=hold&run={story.run.id}"
-    for place in ("/runs", "/runs?q=%22" + "x" * 200 + "%22", hold, "/bulk/all", "/bulk", "/views/save"):
-        page.goto(place)
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, (place, width)
-    assert short_id(story.run.id)
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("viewport", [{"width": 1440, "height": 900}, PHONE], ids=["wide", "phone"])
-def test_axe_finds_nothing_on_the_pages_of_the_list(site: Site, scheme: str, viewport: dict[str, int]) -> None:
-    in_doubt()
-    Story().now_is(Status.HELD, "held by olga: x")
-    story = Story()
-    for _ in range(3):
-        story.plan()
-    page = site.open("olga", "/runs", viewport=viewport, color_scheme=scheme)
-    act = order_bulk(verb="hold", query="", reason="a look", actor="olga", reader=Reader())
-    order = "/bulk/order?verb=cancel&q="
-    for place in (
-        "/runs",
-        "/runs?q=epoch:0&has=nothing",
-        order,
-        "/bulk/all",
-        "/bulk",
-        f"/bulk/{act.pk}",
-        "/views/save",
-    ):
-        page.goto(place)
-        assert faults(page) == [], place
-    page.goto("/runs")
-    page.locator("input[name=run]").first.check()
-    page.locator("#q").click()
-    page.locator("#q-suggest [role=option]").first.wait_for()
-    assert faults(page) == []

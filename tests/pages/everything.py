@@ -1,0 +1,129 @@
+"""Something of everything that the console shows, at its most awkward: long words, odd characters, every wait."""
+
+from __future__ import annotations
+
+import time
+
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from journal.encoding import encode
+from journal.entries import Kind
+from journal.payloads import payload_store
+from runs.approvals import decide_approval
+from runs.gates import place_gate
+from runs.models import BulkAct, BulkItem, Evidence, Gate, SavedView, Status
+from tests.pages.incidents import incident, url_of
+from tests.pages.journals import DIGEST, Story, session
+from tests.pages.test_agents import agent, contract
+from tests.pages.test_schema_form import SCHEMA
+from tests.pages.test_start_page import release
+from tests.pages.waiting_items import TWO, asked, doubtful, item, listed, typed
+
+LONG = "a-name-that-has-no-place-to-break-" * 5
+AWKWARD = ["x" * 40, "ab" * 400, "שלום עולם " * 8, "tab\there\0null\x1b[31m", "<b>no</b>", "👩‍👩‍👧‍👦" * 30]
+
+
+def awkward() -> Story:
+    """Strings of every unpleasant kind wherever a page shows one."""
+    story = Story()
+    for text in AWKWARD:
+        story.plan(thought=text, plan=[{"done": text}, {"next": text}, {text: text}, text])
+        story.call(tool=text, amount=text, **{text: text})
+        story.result({text: [text, {text: text}]})
+        story.write(Kind.NOTE, {"text": text}, actor="olga")
+        story.write(Kind.SIGNAL, {"name": text, "payload": text}, actor=AWKWARD[2])
+    story.write("STRANGE", {"what": AWKWARD[1]})
+    story.call()
+    story.result(payload_store().put(story.run.id, "x" * 100_000))
+    return story.now_is(Status.HELD, AWKWARD[1], labels={AWKWARD[0]: AWKWARD[2]})
+
+
+def waiting() -> Story:
+    """A run with every kind of wait open, long words in each."""
+    story = Story()
+    story.plan(join="first", thought=LONG)
+    story.ask(f"Skip it, or repair {LONG}?", options=["skip", LONG], due=time.time() + 600)
+    story.opens(Kind.TIMER, verb="set", signal=LONG)
+    story.opens(Kind.TIMER, verb="set", seconds=600, due=time.time() + 600)
+    child = story.spawn(agent=LONG)
+    child.spawn().now_is(Status.HELD, LONG)
+    child.now_is(Status.WAITING, f"waits for {LONG}")
+    story.write(Kind.SIGNAL, {"name": "early", "payload": {"text": LONG}}, actor="max")
+    story.write(Kind.NOTE, {"text": LONG}, actor="max")
+    return story.now_is(
+        Status.WAITING,
+        f"asks: {LONG}",
+        labels={"tenant": LONG},
+        business_id=f"order:{LONG}"[:90],
+        priority=3,
+        deadline_at="2099-01-01T00:00:00Z",
+    )
+
+
+def taken_over() -> None:
+    """A worker that was lost, one that took its run over, a run that ended, long rows of the list, a gate."""
+    lost = session("w-lost", ended_at=timezone.now(), end_reason="process died")
+    taker = session(LONG)
+    story = Story().now_is(Status.RUNNING, session=taker, epoch=2)
+    body = {"text": "taken over", "epoch": 2, "from": str(lost.id), "session": str(taker.id)}
+    story.write("NOTE", body, actor="system")
+    Story().now_is(Status.DONE, ended_at=timezone.now())
+    Story().now_is(Status.QUEUED, labels={"x": "y" * 200}, business_id="customer:" + "c" * 190, agent="a" * 80)
+    place_gate(scope="tool:refund", reason=LONG, actor="olga")
+
+
+def approvals() -> dict[str, str]:
+    """Items that wait for somebody's signature: one with a deadline, one with a question back."""
+    story, seq = asked(TWO | {"ttl": 60.0}, expires=4_000_000_000.0)
+    questioned, at = asked(TWO)
+    decide_approval(
+        run_id=questioned.run.id, seq=at, verdict="ask", digest=DIGEST, note=LONG, actor="ada",
+        groups=frozenset({"approver"}),
+    )  # fmt: skip
+    listed(questioned)
+    return {"asked": item(story, seq), "back": item(questioned, at)}
+
+
+def doubts() -> dict[str, str]:
+    """Items of which nobody knows whether they happened: one with a late result, one of no key; and a question."""
+    doubt, at = doubtful()
+    mail, letter = doubtful("mail", "unkeyed")
+    body = encode({"outcome": "succeeded", "result": {"id": LONG, "amount_cents": 1}, "source": "worker"})
+    late = Evidence.objects.create(
+        run=doubt.run, step=1, epoch=1, session=session("w7"), body=body, outcome="succeeded"
+    )
+    ask = Story()
+    number = ask.ask("x" * 300)
+    listed(ask.now_is(Status.WAITING, f"asks: {'x' * 300}"))
+    return {"doubt": item(doubt, at), "mail": item(mail, letter), "late": str(late.pk), "question": item(ask, number)}
+
+
+def agents() -> dict[str, str]:
+    """Two agents with forms, a run with two questions, a gate."""
+    release(takes=SCHEMA)
+    agent("other", [contract("payout", limit={"at_once": 3, "key": "customer_id"})], input=SCHEMA)
+    story = Story()
+    story.call("mail", to="a@example.org")
+    form, choice = story.ask("Where to?", SCHEMA), story.ask("Skip it?", options=["skip", "repair"])
+    story.now_is(Status.RUNNING, session=session("w1"), awaits_signals=["go"])
+    gate = Gate.objects.create(scope="tool:payout", reason="the bank asks", actor="max")
+    return {"acted": story.url, "form": str(form), "choice": str(choice), "gate": str(gate.pk)}
+
+
+def kept() -> dict[str, str]:
+    """A bulk act half done, and a saved view."""
+    act = BulkAct.objects.create(verb="hold", query="", reason=LONG, actor="max", door="page")
+    for outcome, said in (("done", ""), ("skipped", LONG), ("failed", LONG), (None, "")):
+        BulkItem.objects.create(bulk=act, run=Story().run, outcome=outcome, said=said)
+    view = SavedView.objects.create(owner=User.objects.get(username="max"), name=LONG[:60], query="status=held")
+    return {"bulk": str(act.pk), "view": str(view.pk)}
+
+
+def everything() -> dict[str, str]:
+    """By a name: addresses of runs and of items, and numbers of what is counted."""
+    taken_over()
+    places = approvals() | doubts() | agents() | kept()
+    places |= {"incident": url_of(incident()), "awkward": awkward().url, "waiting": waiting().url}
+    typed()  # changes the release that every story looks for
+    return places

@@ -12,13 +12,12 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import Protocol
 from uuid import UUID
-from weakref import WeakKeyDictionary
 
-from asgiref.sync import sync_to_async
 from django.conf import settings
-from django.db import DatabaseError, connection, connections
+from django.db import DatabaseError, connection
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.views.decorators.http import require_GET
@@ -37,12 +36,14 @@ PINGS = 15.0
 MOST_ROWS = 100
 SETTLES = 0.2  # what comes in a burst is drawn once
 SLOWEST = 10.0
-HEADS = 2  # of the four connections
 SHARE = 0.3  # of one processor's time, at most, goes into drawing for streams: the rest is for pages
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 # Rendering is ordinary blocking code. Two threads for all streams: their connections stay few.
 renderers = ThreadPoolExecutor(2, "live")
+# In which streams ask who is there: hundreds come back at once after a restart, and wait in a line of their own. Each
+# thread gives its connection back itself, also when the browser has left in the middle of the look-up.
+heads = ThreadPoolExecutor(2, "heads")
 log = logging.getLogger("holdfast.live")
 
 
@@ -67,8 +68,7 @@ async def live_answer(
     badge of the inbox and the conditions come with it.
     """
     viewer = Viewer(0, None)
-    async with heads():
-        refusal = await refused(request, run_id, viewer)
+    refusal = await refused(request, run_id, viewer)
     if refusal is not None:
         return refusal
     drop_silent_peers()
@@ -78,18 +78,6 @@ async def live_answer(
     drawing = Drawing(request, picture)
     body = once(drawing) if full else stream(drawing.draw, run_id, viewer, pause, idle)
     return StreamingHttpResponse(body, content_type="text/event-stream", headers=HEADERS)
-
-
-def heads() -> asyncio.Semaphore:
-    """In which streams ask who is there, a few at a time: hundreds come back at once after a restart, and each would
-    otherwise wait for a connection no longer than a page does."""
-    loop = asyncio.get_running_loop()
-    if loop not in _heads:
-        _heads[loop] = asyncio.Semaphore(HEADS)
-    return _heads[loop]
-
-
-_heads: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
 
 class Drawing:
@@ -104,23 +92,20 @@ class Drawing:
 
 
 async def refused(request: HttpRequest, run_id: UUID | None, viewer: Viewer) -> HttpResponse | None:
-    """None for those who may look at this run (None: at any), with `viewer` filled in.
+    """None for those who may look at this run (None: at any), with `viewer` filled in."""
+    ask = partial(refusal_of, request, run_id, viewer)
+    return await asyncio.get_running_loop().run_in_executor(heads, closing, ask)
 
-    Gives the request's connection back: a stream would keep it as long as it lasts.
-    """
-    try:
-        user = await request.auser()
-        if not user.is_authenticated:
-            return HttpResponse(status=401)
-        viewer.user_id, viewer.session_key = user.pk, request.session.session_key
-        viewer.standing = (await sync_to_async(standings)([user.pk])).get(user.pk, "")
-        if not await user.ahas_perm(VIEW):
-            return HttpResponse(status=403)
-        if run_id is not None and not await sync_to_async(may_see)(user, run_id):
-            return HttpResponse(status=404)
-        return None
-    finally:
-        await sync_to_async(connections.close_all)()
+
+def refusal_of(request: HttpRequest, run_id: UUID | None, viewer: Viewer) -> HttpResponse | None:
+    user = request.user
+    if not user.is_authenticated:
+        return HttpResponse(status=401)
+    viewer.user_id, viewer.session_key = user.pk, request.session.session_key
+    viewer.standing = standings([user.pk]).get(user.pk, "")
+    if not user.has_perm(VIEW):
+        return HttpResponse(status=403)
+    return HttpResponse(status=404) if run_id is not None and not may_see(user, run_id) else None
 
 
 def may_see(user: Person, run_id: UUID) -> bool:

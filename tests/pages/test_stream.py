@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import urllib.error
 import urllib.request
 from contextlib import ExitStack
 from pathlib import Path
@@ -182,3 +184,25 @@ def test_open_streams_keep_no_database_connection(dsn: str, victor: User, tmp_pa
         asked = urllib.request.Request(f"{address}/runs", headers=cookie)
         with urllib.request.urlopen(asked, timeout=90) as page:
             assert page.status == 200
+
+
+@pytest.mark.slow
+def test_browsers_that_leave_while_it_is_asked_who_they_are_take_no_connection_with_them(
+    dsn: str, victor: User, tmp_path: Path
+) -> None:
+    client = Client()
+    client.force_login(victor)
+    cookie = f"{settings.SESSION_COOKIE_NAME}={client.session.session_key}"
+    asked = "GET {} HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: {}\r\nAccept: text/event-stream\r\n\r\n"
+    with serving(dsn, tmp_path) as address:
+        port = int(address.rpartition(":")[2])
+        for place in ("/live/shell", "/live/overview", "/live/runs", "/live/inbox") * 15:
+            with socket.create_connection(("127.0.0.1", port), timeout=60) as browser:
+                browser.sendall(asked.format(place, cookie).encode())
+        for place in ("/runs", "/nowhere", "/inbox") * 3:
+            request = urllib.request.Request(f"{address}{place}", headers={"Cookie": cookie})
+            try:
+                status = urllib.request.urlopen(request, timeout=60).status
+            except urllib.error.HTTPError as error:
+                status = error.code
+            assert status == (404 if place == "/nowhere" else 200), place

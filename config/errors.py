@@ -18,6 +18,7 @@ from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.deprecation import MiddlewareMixin
+from django.views.defaults import page_not_found, permission_denied
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
@@ -245,7 +246,17 @@ class Refusals(MiddlewareMixin):
         status = status_of(error)
         if status == FORBIDDEN or isinstance(error, PermissionDenied):
             record_refusal(request, said(error), **permission_in(error))
-        return None if status is None else refused(request, error, status)
+        if status is not None:
+            return refused(request, error, status)
+        # Here, and not where Django does it: on a thread of its own, whose connection nobody gives back to the pool.
+        match error:
+            case Http404() if request.path.startswith(API):
+                return HttpResponse(status=404)
+            case Http404():
+                return page_not_found(request, error)
+            case PermissionDenied():
+                return permission_denied(request, error)
+        return None
 
     def process_response(self, request: HttpRequest, answer: HttpResponseBase) -> HttpResponseBase:
         if answer.status_code < 400 or not request.path.startswith(API):

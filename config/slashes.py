@@ -1,8 +1,15 @@
-"""An address with a slash too many at its end leads to the one without."""
+"""Addresses that are none. One with a slash too many at its end leads to the one without."""
 
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import Resolver404, resolve
+from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
+
+
+@csrf_exempt
+def nowhere(request: HttpRequest) -> HttpResponse:
+    """What no other address is. A view says so, and not the resolver: see `config.errors.Refusals`."""
+    raise Http404
 
 
 @require_safe

@@ -6,7 +6,7 @@ from config import health
 from config.api import api
 from config.manual import manual
 from config.metrics import metrics
-from config.slashes import without_slash
+from config.slashes import nowhere, without_slash
 from runs.pages import login
 from runs.pages.failures import failed as handler500
 from runs.pages.login import too_many as handler429
@@ -25,4 +25,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("runs.pages.urls")),
     path("", include("recovery.urls")),
     re_path(r"^(?!api/|docs/)(?P<there>[^/].*[^/])/$", without_slash),
+    re_path(r"", nowhere),
 ]

@@ -70,7 +70,7 @@ def pytest_configure(config: pytest.Config) -> None:
 # Seconds of the files that a count of tests would tell wrongly.
 HEAVY = {
     "crash/test_matrix_of_waits.py": 200, "api/test_fuzz.py": 100, "faults/test_connections.py": 100,
-    "crash/test_matrix_in_process.py": 90, "machine/test_machine.py": 80, "pages/test_browser_waits.py": 80,
+    "crash/test_matrix_in_process.py": 90, "machine/test_machine.py": 80, "pages/test_everywhere.py": 180,
     "faults/test_scale.py": 100, "testing/test_reload.py": 50, "crash/test_matrix_of_approvals.py": 120,
 }  # fmt: skip
 

@@ -122,14 +122,13 @@ def live(order: dict[str, Any]) -> NoReturn:
 
 
 def serve(words: list[str]) -> None:
-    """As `python -m granian` would; its worker is a fork too, and imports nothing that is not changed by settings."""
+    """As `python -m granian` would; its worker is a fork too."""
     import multiprocessing
-
-    from granian.cli import entrypoint
+    import runpy
 
     multiprocessing.set_start_method("fork")
     sys.argv = words
-    entrypoint()
+    runpy.run_module("granian", run_name="__main__")
 
 
 def read_settings_anew() -> None:

@@ -1,7 +1,7 @@
 """Addresses that are none. One with a slash too many at its end leads to the one without."""
 
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import Resolver404, resolve
+from django.urls import resolve
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 
@@ -15,9 +15,7 @@ def nowhere(request: HttpRequest) -> HttpResponse:
 @require_safe
 def without_slash(request: HttpRequest, there: str) -> HttpResponse:
     """Only to what there is."""
-    try:
-        resolve(f"/{there}")
-    except Resolver404:
-        raise Http404 from None
+    if resolve(f"/{there}").func is nowhere:
+        raise Http404
     asked = request.META.get("QUERY_STRING", "")
     return HttpResponseRedirect(f"/{there}" + (f"?{asked}" if asked else ""))

@@ -9,9 +9,10 @@ from config.metrics import metrics
 from config.slashes import nowhere, without_slash
 from runs.pages import login
 from runs.pages.failures import failed as handler500
+from runs.pages.failures import not_understood as handler400
 from runs.pages.login import too_many as handler429
 
-__all__ = ["handler429", "handler500", "urlpatterns"]
+__all__ = ["handler400", "handler429", "handler500", "urlpatterns"]
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", health.healthz, name="healthz"),

@@ -6,8 +6,11 @@ import logging
 import secrets
 from collections.abc import Callable
 
+from django.conf import settings
+from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.template.defaultfilters import filesizeformat
 from django.template.loader import render_to_string
 from psycopg_pool import PoolTimeout, TooManyRequests
 
@@ -61,6 +64,17 @@ def away(request: HttpRequest, error: Exception) -> HttpResponse:
 def is_busy(error: BaseException) -> bool:
     """Whether the database answers, and only no connection was free."""
     return any(isinstance(one, PoolTimeout | TooManyRequests) for one in (error, error.__cause__))
+
+
+def not_understood(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """`handler400`: before any page was asked, so without the database."""
+    large = isinstance(exception, RequestDataTooBig)
+    limit = filesizeformat(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+    context = {
+        "heading": "Too large" if large else "Not understood",
+        "said": f"What was sent has more than {limit}." if large else "This console cannot read what was sent.",
+    }
+    return HttpResponse(render_to_string("400.html", context), status=413 if large else 400)
 
 
 def failed(request: HttpRequest) -> HttpResponse:

@@ -15,6 +15,7 @@ from runs import audit
 from runs.access import SAVE_VIEW, SHARE_VIEW
 from runs.models import SavedView
 from runs.pages.dialogs import dialog_or_page, done
+from runs.pages.facets import BUILT_IN
 from runs.pages.run_filter import asked_in
 from runs.signed_in import signed_in
 
@@ -25,6 +26,12 @@ MOST = 50  # of a person
 class ViewForm(forms.Form):
     name = forms.CharField(max_length=60, error_messages={"required": "Write a name: it is the tab's word."})
     shared = forms.BooleanField(required=False)
+
+    def clean_name(self) -> str:
+        name = str(self.cleaned_data["name"])
+        if name.casefold() in {built_in.casefold() for built_in, _ in BUILT_IN}:
+            raise forms.ValidationError("There is a tab of this name already. Write another one.")
+        return name
 
 
 @require_http_methods(GET_OR_POST)

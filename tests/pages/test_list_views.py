@@ -52,6 +52,12 @@ def test_a_view_is_renamed_and_deleted(olga: Client) -> None:
     assert SavedView.objects.count() == 0
 
 
+def test_a_view_is_not_called_as_a_tab_that_is_there_for_everybody(olga: Client) -> None:
+    answer = olga.post(f"/views/save?{HELD}", {"name": "open"})
+    assert answer.status_code == 422 and "There is a tab of this name already." in answer.content.decode()
+    assert not SavedView.objects.exists()
+
+
 def test_names_are_wanted_and_each_once_a_person(olga: Client, max: Client) -> None:
     save(olga, "On hold")
     for name, said in (("", "Write a name"), ("On hold", "You have a view of this name")):

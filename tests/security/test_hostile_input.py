@@ -103,6 +103,8 @@ def test_a_body_that_is_too_large_is_refused_and_not_read(cast: None) -> None:
         address = address_of(route, PAGES[route], short_id(story.run.id), str(story.run.id))
         answer = client.generic("POST", address, big, "application/x-www-form-urlencoded")
         assert 400 <= answer.status_code < 500, (route, answer.status_code)
+    refused = client.generic("POST", f"{story.url}/hold", big, "application/x-www-form-urlencoded")
+    assert refused.status_code == 413 and b"Too large" in refused.content and b"Nothing was written." in refused.content
     many = "&".join(f"f{n}=x" for n in range(settings.DATA_UPLOAD_MAX_NUMBER_FIELDS + 1)).encode()
     answer = client.generic("POST", f"{story.url}/hold", many, "application/x-www-form-urlencoded")
     assert answer.status_code == 400

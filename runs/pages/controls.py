@@ -137,10 +137,3 @@ def refusal(act: Control, run: Run, state: RunState) -> str:
 def controls_of(run: Run, state: RunState) -> list[Control]:
     """Those that apply now."""
     return [control for control in CONTROLS.values() if not refusal(control, run, state)]
-
-
-def controls_off(run: Run, state: RunState) -> list[tuple[Control, str]]:
-    """Those that do not, of a run that has not ended, and why: a missing act would be looked for."""
-    if run.status in ENDED or run.input is not None:
-        return []
-    return [(control, why) for control in CONTROLS.values() if (why := refusal(control, run, state))]

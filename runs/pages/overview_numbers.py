@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -356,7 +356,3 @@ def chains() -> Chains:
 def counted(number: int, most: int = MOST_COUNTED) -> str:
     """10,000+ where counting stopped."""
     return f"{number:,}+" if number >= most else f"{number:,}"
-
-
-def sum_of(by_agent: Mapping[str, int]) -> int:
-    return sum(by_agent.values())

@@ -8,7 +8,6 @@ from urllib.parse import unquote
 from zoneinfo import ZoneInfo
 
 from django.http import HttpRequest
-from django.utils import timezone
 
 COOKIE = "tz"  # set by console.js; an IANA name
 LONGEST = 64
@@ -37,9 +36,3 @@ def time_text(at: datetime, now: datetime) -> str:
     then which day is meant."""
     at = at.astimezone(UTC)
     return f"{at:%H:%M:%S}" if abs(at - now) < UNAMBIGUOUS else f"{at:%Y-%m-%d %H:%M:%S}"
-
-
-def start_of_day(request: HttpRequest, now: datetime | None = None) -> datetime:
-    """When the viewer's day began."""
-    local = (now or timezone.now()).astimezone(zone_of(request))
-    return local.replace(hour=0, minute=0, second=0, microsecond=0)

@@ -27,7 +27,7 @@ from psycopg.conninfo import make_conninfo
 from config.celery import app
 from config.embedded import valkey
 from config.embedded.postgres import Postgres
-from tests.pages.browser import started_chromium as started_chromium
+from tests.rig.chromium import started_chromium as started_chromium
 from tests.rig.databases import Databases
 from tests.rig.fixtures import payments as payments
 from tests.rig.fleet import nursery as nursery

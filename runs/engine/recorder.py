@@ -23,7 +23,7 @@ from runs.engine.approving import count_reminder
 from runs.engine.claims import Claim, Lost
 from runs.engine.drivers import Driver, driver_for
 from runs.engine.performing import stored
-from runs.engine.projections import Park, Then, listing
+from runs.engine.projections import Park, Then, listing, open_intents
 from runs.state import MODEL_ACTOR, RunState, fold
 from runs.trees import Newborn
 
@@ -39,6 +39,7 @@ POINTS: dict[str, str] = {
 }  # fmt: skip
 
 
+STOPPED = ("held", "quarantined", "waiting_for_version")
 ONE_OPEN_RUN = "runs_run_business_id"
 
 
@@ -147,7 +148,9 @@ class Recorder:
                 raise Lost
 
     def telling(self, park: Park) -> Park:
-        """With what lists show of the run."""
+        """With what lists show of the run; held, too, it has what waits for somebody."""
+        if park.status in STOPPED and park.intents == "[]":
+            park = replace(park, intents=open_intents(self.state))
         return replace(park, listed=listing(self.state, self.worker.session.region))
 
     def written(self, first: int, last: int, at: datetime, park: Park | None) -> bool:

@@ -114,18 +114,10 @@ def test_the_servers_end_with_a_killed_test_session(tmp_path: Path) -> None:
         f"    pathlib.Path({str(tmp_path / 'folder')!r}).write_text(os.environ['HOLDFAST_TEST_FOLDER'])\n"
         "    time.sleep(600)\n"
     )
+    # Not by -p: that would take it in before there are settings.
+    (tmp_path / "conftest.py").write_text("from tests.conftest import *  # noqa\n")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")}
-    words = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-c",
-        str(ROOT / "pyproject.toml"),
-        "-p",
-        "tests.conftest",
-        str(inner),
-    ]
+    words = [sys.executable, "-m", "pytest", "-q", "-c", str(ROOT / "pyproject.toml"), str(inner)]
     with open(tmp_path / "out", "wb") as out:
         session = subprocess.Popen(words, cwd=ROOT, env=environment, stdout=out, stderr=out)
     soon(lambda: (tmp_path / "folder").exists() or session.poll() is not None, 90)

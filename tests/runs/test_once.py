@@ -137,7 +137,7 @@ def mailroom(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         assert process.stdout is not None
         monkeypatch.setenv("HOLDFAST_MAILROOM_URL", process.stdout.readline().partition(" ")[2].strip())
         yield database
-        process.send_signal(signal.SIGINT)
+        process.terminate()
 
 
 def test_the_mailroom_posts_a_letter_once(mailroom: str) -> None:

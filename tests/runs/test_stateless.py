@@ -215,7 +215,7 @@ def test_its_page_and_the_api_tell_what_there_is(crew: Crew, settings: Any) -> N
     assert (told.status, told.result, told.last_seq) == ("done", ["A", "B", "C"], 0)
     client = Client()
     client.force_login(User.objects.get(username="olga"))
-    for path in (f"/runs/{run.id}", "/runs", "/agents/classify"):
+    for path in (f"/runs/{run.id}", "/runs?q=", "/agents/classify"):
         page = client.get(path)
         assert page.status_code == 200 and b"Stateless" in page.content, path
     assert state_of(run.id).slots == {}

@@ -33,4 +33,3 @@ def thousands(number: int) -> str:
 def amount(cost: float) -> str:
     """What it cost so far, with as many digits as tell it; nothing where nothing was spent."""
     return "" if not cost else f"{cost:.2f}" if cost >= 0.01 else f"{cost:.4f}"
-

@@ -7,6 +7,7 @@ first process is gone, however it went.
 
 import fcntl
 import os
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -50,6 +51,8 @@ _watchers: list[subprocess.Popen[bytes]] = []
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell leaves it to what it starts in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):
         folder = tempfile.mkdtemp(prefix="hft-")
         os.environ[FOLDER] = folder

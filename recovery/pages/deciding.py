@@ -73,34 +73,30 @@ def opened(request: HttpRequest, template: str, ref: str, seq: int, form: Form, 
     return page
 
 
+def said(request: HttpRequest, ref: str, seq: int, template: str, verdict: str, form: Form) -> HttpResponse:
+    """A verdict whose form is all that there is to it."""
+    page = opened(request, template, ref, seq, form)
+    if request.method == "POST" and form.is_valid():
+        return decide(request, page, verdict, form)
+    return shown(request, template, page, form)
+
+
 @require_http_methods(GET_OR_POST)
 @signed_in(APPROVE)
 def approve(request: HttpRequest, ref: str, seq: int) -> HttpResponseBase:
-    form = ApproveForm(request.POST or None)
-    page = opened(request, "approve", ref, seq, form)
-    if request.method == "POST" and form.is_valid():
-        return decide(request, page, "approve", form)
-    return shown(request, "approve", page, form)
+    return said(request, ref, seq, "approve", "approve", ApproveForm(request.POST or None))
 
 
 @require_http_methods(GET_OR_POST)
 @signed_in(APPROVE)
 def reject(request: HttpRequest, ref: str, seq: int) -> HttpResponseBase:
-    form = RejectForm(request.POST or None)
-    page = opened(request, "reject", ref, seq, form)
-    if request.method == "POST" and form.is_valid():
-        return decide(request, page, "deny", form)
-    return shown(request, "reject", page, form)
+    return said(request, ref, seq, "reject", "deny", RejectForm(request.POST or None))
 
 
 @require_http_methods(GET_OR_POST)
 @signed_in(APPROVE)
 def ask_back(request: HttpRequest, ref: str, seq: int) -> HttpResponseBase:
-    form = AskForm(request.POST or None)
-    page = opened(request, "ask_back", ref, seq, form)
-    if request.method == "POST" and form.is_valid():
-        return decide(request, page, "ask", form)
-    return shown(request, "ask_back", page, form)
+    return said(request, ref, seq, "ask_back", "ask", AskForm(request.POST or None))
 
 
 def editable(page: ItemPage) -> tuple[Mapping[str, Any], Mapping[str, Any]]:

@@ -22,9 +22,3 @@ def grouped(number: int) -> str:
 def percent(share: float) -> str:
     """100%, 99.9%"""
     return f"{share:g}%"
-
-
-@register.filter
-def money(cost: float) -> str:
-    """As models report it, in their currency: 0.29, 0.0031, 12.4."""
-    return f"{cost:.2f}" if cost >= 0.1 else f"{cost:.2g}"

@@ -1,0 +1,23 @@
+"""The tables of the runs room."""
+
+from runs.models.console import AgentScope, AuditRecord, BulkAct, BulkItem, SavedView, Token
+from runs.models.runs import ENDED, Evidence, Gate, Permit, Release, Run, Status, Tally, Throttle, WorkerSession
+
+__all__ = [
+    "ENDED",
+    "AgentScope",
+    "AuditRecord",
+    "BulkAct",
+    "BulkItem",
+    "Evidence",
+    "Gate",
+    "Permit",
+    "Release",
+    "Run",
+    "SavedView",
+    "Status",
+    "Tally",
+    "Throttle",
+    "Token",
+    "WorkerSession",
+]

@@ -35,16 +35,22 @@ SAVE_VIEW = "runs.save_view"
 SHARE_VIEW = "runs.share_view"
 SEE_AUDIT = "runs.see_audit"
 EXPORT_AUDIT = "runs.export_audit"
+STAGE = "runs.stage_release"
+ROLL_BACK = "runs.roll_back_release"
+REPIN = "runs.repin_run"
+FORK = "runs.fork_run"
+DRAIN = "runs.order_drain"
 ADMINISTER = "runs.administer"
 
-OPERATES = frozenset(
-    {VIEW, START, CONTROL, ANSWER, RECONCILE, GATE, BULK, SAVE_VIEW, SHARE_VIEW, SEE_AUDIT, EXPORT_AUDIT}
-)
+OPERATES = frozenset({
+    VIEW, START, CONTROL, ANSWER, RECONCILE, GATE, BULK, SAVE_VIEW, SHARE_VIEW, SEE_AUDIT, EXPORT_AUDIT, ROLL_BACK,
+    REPIN, FORK, DRAIN,
+})  # fmt: skip
 ROLES: dict[str, frozenset[str]] = {
     "viewer": frozenset({VIEW}),
     "operator": OPERATES,
     "approver": frozenset({VIEW, ANSWER, APPROVE, RECONCILE, SAVE_VIEW}),
-    "admin": OPERATES | {APPROVE, ADMINISTER},
+    "admin": OPERATES | {APPROVE, STAGE, ADMINISTER},
 }
 DEMO_USERS = {"olga": "operator", "ada": "approver", "victor": "viewer", "max": "admin"}
 LAST_USE_IS_NOTED_EVERY = timedelta(minutes=1)

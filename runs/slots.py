@@ -167,6 +167,7 @@ class Slot:
     absent: bool = False  # it was found that the last attempt did not act, and approval for the next one was asked for
     edited: Edit | None = None
     editors: list[str] = field(default_factory=list)
+    doubted: bool = False  # whether it was ever unknown if it happened
 
     @property
     def tool(self) -> str:

@@ -174,6 +174,7 @@ class RunState:
         slot = self.slots[e.step]
         outcome = e.body["outcome"]
         if outcome == "unknown":
+            slot.doubted = True
             if slot.attempts:
                 slot.attempts[-1].unknown_at = e.recorded_at
                 slot.attempts[-1].refused = e.body.get("refused", False)
@@ -228,6 +229,7 @@ class RunState:
         if e.step is None or e.step not in self.slots:
             return
         slot = self.slots[e.step]
+        slot.doubted = True
         match e.body["verdict"]:
             case "never_happened":
                 slot.cleared, slot.probe_asked = True, False

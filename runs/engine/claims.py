@@ -12,7 +12,7 @@ from runs.open_gates import OpenGates
 
 CLAIM = """
 SELECT verdict, urgent, gates, heard_at, epoch, last_seq, taken_from, crashes, extract(epoch FROM taken_over_at)::float8
-FROM runs_claim_v2(%s, %s, %s, %s, %s)
+FROM runs_claim_v3(%s, %s, %s, %s, %s, %s)
 """
 NEXT = "SELECT run_id, release_id FROM runs_next_in_flight_v1(%s, %s)"
 OVER_LIMIT = "SELECT DISTINCT agent FROM runs_run WHERE status = 'queued' AND over_limit"
@@ -37,14 +37,20 @@ class Claim:
 
 
 def claim(
-    conn: Connection[Any], session_id: UUID, run_id: UUID, may_count: bool, at_once: int | None, look_urgent: bool
+    conn: Connection[Any],
+    session_id: UUID,
+    run_id: UUID,
+    release_id: str,
+    may_count: bool,
+    at_once: int | None,
+    look_urgent: bool,
 ) -> tuple[Claim | UUID | str, OpenGates]:
-    """The claim, or a more urgent run of the release, or why there is none: held, counted, limited, ended, no session.
-    With the gates that are open.
+    """The claim, or a more urgent run of the release, or why there is none: held, counted, limited, ended, no session,
+    pinned elsewhere. With the gates that are open.
 
     `at_once`: how many runs of the agent may be in flight.
     """
-    row = conn.execute(CLAIM, (session_id, run_id, may_count, at_once, look_urgent)).fetchone()
+    row = conn.execute(CLAIM, (session_id, run_id, release_id, may_count, at_once, look_urgent)).fetchone()
     assert row is not None
     verdict, urgent, gates, heard_at, *claimed = row
     heard = OpenGates(gates or {}, heard_at)

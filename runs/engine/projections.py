@@ -67,6 +67,8 @@ UPDATE runs_run r SET session_id = NULL, status = a.status, reason = a.reason, s
                     THEN ARRAY(SELECT jsonb_array_elements_text(a.listed::jsonb->'tools')) ELSE r.tools END,
        cost = coalesce((a.listed::jsonb->>'cost')::float8, r.cost),
        region = coalesce(a.listed::jsonb->>'region', r.region),
+       denials = coalesce((a.listed::jsonb->>'denials')::int, r.denials),
+       doubts = coalesce((a.listed::jsonb->>'doubts')::int, r.doubts),
        person_acted = coalesce((a.listed::jsonb->>'person')::boolean, r.person_acted),
        ended_at = CASE WHEN a.status IN ('done', 'failed', 'cancelled') THEN h.append_at END
   FROM unnest(%(runs)b::uuid[], %(epochs)b::bigint[], %(numbers)b::bigint[], %(seens)b::bigint[], %(status)b::text[],
@@ -122,7 +124,7 @@ def columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     return {name: [row[name] for row in rows] for name in rows[0]}
 
 
-LET_GO = "SELECT runs_let_go_v3(%s, %s, %s, %s, %s, %s, %s::jsonb, %s::uuid[], %s, %s::jsonb, %s::jsonb)"
+LET_GO = "SELECT runs_let_go_v4(%s, %s, %s, %s, %s, %s, %s::jsonb, %s::uuid[], %s, %s::jsonb, %s::jsonb)"
 
 
 def let_go(conn: Connection[Any], run_id: UUID, epoch: int, seen: int, park: Park) -> bool:
@@ -198,6 +200,8 @@ def listing(state: RunState, region: str) -> str:
             "tokens": round(used.tokens),
             "cost": used.cost,
             "person": state.person_acted,
+            "denials": sum(slot.outcome == "denied" for slot in state.slots.values()),
+            "doubts": sum(slot.doubted or slot.in_doubt for slot in state.slots.values()),
             "region": region,
         }
     )

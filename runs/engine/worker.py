@@ -189,7 +189,7 @@ class Worker:
         try:
             with self.connections.connection() as conn:
                 crash_point("before-claim")
-                answer, gates = claim(conn, self.session.id, run_id, may_count, at_once, look_urgent)
+                answer, gates = claim(conn, self.session.id, run_id, release_id, may_count, at_once, look_urgent)
                 crash_point("after-claim")
         except psycopg.errors.LockNotAvailable:
             return None  # a person holds the head; the sweep sends another message

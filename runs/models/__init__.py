@@ -1,7 +1,7 @@
 """The tables of the runs room."""
 
 from runs.models.console import AgentScope, AuditRecord, BulkAct, BulkItem, SavedView, Token
-from runs.models.runs import ENDED, Evidence, Gate, Permit, Release, Run, Status, Tally, Throttle, WorkerSession
+from runs.models.runs import ENDED, Evidence, Gate, Permit, Release, Run, Stage, Status, Tally, Throttle, WorkerSession
 
 __all__ = [
     "ENDED",
@@ -15,6 +15,7 @@ __all__ = [
     "Release",
     "Run",
     "SavedView",
+    "Stage",
     "Status",
     "Tally",
     "Throttle",

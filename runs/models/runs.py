@@ -34,6 +34,16 @@ class Status(models.TextChoices):
 ENDED = (Status.DONE, Status.FAILED, Status.CANCELLED)
 
 
+class Stage(models.TextChoices):
+    """What a release is to new runs: `current` takes them, `canary` its share of them; the others none unasked."""
+
+    CANDIDATE = "candidate"
+    CANARY = "canary"
+    CURRENT = "current"
+    RETIRING = "retiring"
+    RETIRED = "retired"
+
+
 class Release(models.Model):
     """One immutable contract of an agent; its id is the SHA-256 of the content, in hexadecimal."""
 
@@ -43,9 +53,23 @@ class Release(models.Model):
     content = models.JSONField(help_text="Tools with schemas, effect classes and policies; model and settings; prompt.")
     declared = models.TextField(db_default="", help_text="The same as text: jsonb forgets the order of fields.")
     created_at = models.DateTimeField(db_default=Now())
+    stage = models.CharField(max_length=12, choices=Stage, db_default=Stage.CANDIDATE)
+    share = models.SmallIntegerField(db_default=0, help_text="Of a canary: how many of 100 new runs it takes.")
+    staged_at = models.DateTimeField(db_default=Now(), help_text="When its stage or its share last changed.")
+    staged_by = models.TextField(db_default="", help_text="Who changed it.")
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["agent", "version", "id"], name="runs_release_content")]
+        constraints = [
+            models.UniqueConstraint(fields=["agent", "version", "id"], name="runs_release_content"),
+            models.UniqueConstraint(
+                fields=["agent"], condition=models.Q(stage=Stage.CURRENT), name="runs_release_one_current"
+            ),
+            models.UniqueConstraint(
+                fields=["agent"], condition=models.Q(stage=Stage.CANARY), name="runs_release_one_canary"
+            ),
+            models.CheckConstraint(condition=models.Q(stage__in=Stage.values), name="runs_release_stage"),
+            models.CheckConstraint(condition=models.Q(share__range=(0, 100)), name="runs_release_share"),
+        ]
         indexes = [models.Index(fields=["agent", "version"], name="runs_release_version")]
 
     def __str__(self) -> str:
@@ -133,6 +157,11 @@ class Run(models.Model):
     tokens = models.BigIntegerField(db_default=0, help_text="As of when it was last let go, like its cost.")
     cost = models.FloatField(db_default=0.0)
     person_acted = models.BooleanField(db_default=False, help_text="Whether a person decided something in it.")
+    denials = models.IntegerField(db_default=0, help_text="Calls that a person denied, as of when it was last let go.")
+    doubts = models.IntegerField(db_default=0, help_text="Calls that were ever in doubt, as of then too.")
+    forked_from = models.ForeignKey("self", models.PROTECT, null=True, related_name="forks", db_index=False)
+    forked_at = models.BigIntegerField(null=True, help_text="The last entry that was copied from there.")
+    lineage = models.UUIDField(null=True, help_text="The first run of its family of forks; NULL: nobody forked it.")
     region = models.TextField(db_default="", help_text="Of the worker that last let it go.")
     input = models.BinaryField(null=True, help_text="A stateless run's input, in the journal's encoding.")
     ending = models.BinaryField(null=True, help_text="A stateless run's ending, as a DONE entry would tell it.")
@@ -152,7 +181,12 @@ class Run(models.Model):
             ("share_view", "Share views with everybody"),
             ("see_audit", "Read the audit list"),
             ("export_audit", "Export the audit list"),
-            ("administer", "Manage releases, tokens, scopes and workers"),
+            ("stage_release", "Promote and retire releases, set the share of a canary"),
+            ("roll_back_release", "Give new runs to the release before again"),
+            ("repin_run", "Move runs to another release"),
+            ("fork_run", "Start runs from a part of another's journal"),
+            ("order_drain", "Drain, extend and lift drains"),
+            ("administer", "Manage tokens, scopes and workers"),
         ]
         constraints = [
             models.UniqueConstraint(fields=["agent", "request_key"], name="runs_run_request_key"),
@@ -225,6 +259,10 @@ class Run(models.Model):
                 name="runs_run_by_at",
                 condition=models.Q(ended_at__isnull=True) & ~models.Q(at=""),
             ),
+            models.Index(
+                fields=["forked_from"], name="runs_run_by_source", condition=models.Q(forked_from__isnull=False)
+            ),
+            models.Index(fields=["lineage"], name="runs_run_by_lineage", condition=models.Q(lineage__isnull=False)),
             models.Index(fields=["-tokens"], name="runs_run_by_tokens", condition=models.Q(tokens__gt=0)),
             models.Index(
                 fields=["-id"], name="runs_run_in_doubt", condition=models.Q(intents__contains=[{"state": "in_doubt"}])

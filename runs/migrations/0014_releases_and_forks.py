@@ -8,7 +8,8 @@ _SQL = Path(__file__).parent.parent / "sql"
 # As starts chose until now: the newest release of each agent takes new runs.
 STAGES = """
 UPDATE runs_release r SET staged_by = 'system', stage = CASE
-       WHEN r.id = (SELECT o.id FROM runs_release o WHERE o.agent = r.agent ORDER BY o.created_at DESC, o.id DESC LIMIT 1)
+       WHEN r.id = (SELECT o.id FROM runs_release o WHERE o.agent = r.agent
+                      ORDER BY o.created_at DESC, o.id DESC LIMIT 1)
        THEN 'current' ELSE 'retiring' END
 """
 

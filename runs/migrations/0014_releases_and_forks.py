@@ -112,18 +112,6 @@ class Migration(migrations.Migration):
                 help_text="The first run of its family of forks; NULL: nobody forked it.", null=True
             ),
         ),
-        migrations.AddIndex(
-            model_name="run",
-            index=models.Index(
-                condition=models.Q(("forked_from__isnull", False)), fields=["forked_from"], name="runs_run_by_source"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="run",
-            index=models.Index(
-                condition=models.Q(("lineage__isnull", False)), fields=["lineage"], name="runs_run_by_lineage"
-            ),
-        ),
         migrations.RunSQL(STAGES, migrations.RunSQL.noop),
         migrations.AddConstraint(
             model_name="release",

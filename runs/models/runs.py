@@ -56,7 +56,11 @@ class Release(models.Model):
     stage = models.CharField(max_length=12, choices=Stage, db_default=Stage.CANDIDATE)
     share = models.SmallIntegerField(db_default=0, help_text="Of a canary: how many of 100 new runs it takes.")
     staged_at = models.DateTimeField(db_default=Now(), help_text="When its stage or its share last changed.")
-    staged_by = models.TextField(db_default="", help_text="Who changed it.")
+    staged_by = models.TextField(db_default="", help_text="Who changed it; empty: nobody has yet.")
+    replaced = models.ForeignKey(
+        "self", models.PROTECT, null=True, related_name="+", db_index=False,
+        help_text="The release that was current before this one became it: what a rollback returns to.",
+    )  # fmt: skip
 
     class Meta:
         constraints = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -13,6 +13,7 @@ from django.utils.dateparse import parse_datetime
 
 from journal.outlines import Outline, read_outlines
 from runs.models import ENDED, Run, Status
+from runs.pages.on_the_way import draining_among
 from runs.pages.strip import MOST, Strip, strip_of
 from runs.templatetags.console import ago, duration
 
@@ -34,23 +35,25 @@ class Row:
     last_seq: int
     last_at: datetime
     stateless: bool
+    draining: bool = False
 
     @property
     def told(self) -> tuple[Any, ...]:
         """What a browser that has it need not be told again."""
         run = self.run
-        return run.status, run.reason, run.since, run.epoch, run.session_id, self.last_seq, run.tokens
+        return run.status, run.reason, run.since, run.epoch, run.session_id, self.last_seq, run.tokens, self.draining
 
 
 def rows_of(runs: Sequence[Run]) -> list[Row]:
-    """Two statements, however many runs there are. Lists come without the inputs that tell stateless ones."""
+    """Three statements, however many runs there are. Lists come without the inputs that tell stateless ones."""
     outlines = read_outlines([run.id for run in runs], MOST)
     unwritten = [run.id for run in runs if run.id not in outlines]
     stateless = set(Run.objects.filter(id__in=unwritten, input__isnull=False).values_list("id", flat=True))
-    return [row_of(run, outlines.get(run.id, []), stateless) for run in runs]
+    draining = draining_among(runs)
+    return [row_of(run, outlines.get(run.id, []), stateless, draining) for run in runs]
 
 
-def row_of(run: Run, entries: Sequence[Outline], stateless: set[UUID]) -> Row:
+def row_of(run: Run, entries: Sequence[Outline], stateless: Set[UUID], draining: Set[UUID]) -> Row:
     records: list[Record] = run.intents if isinstance(run.intents, list) and run.status not in ENDED else []
     doubts = {record["seq"] for record in records if record.get("state") == "in_doubt"}
     at, says = standing(run, records)
@@ -66,6 +69,7 @@ def row_of(run: Run, entries: Sequence[Outline], stateless: set[UUID]) -> Row:
         last_seq=entries[-1].seq if entries else 0,
         last_at=entries[-1].recorded_at if entries else run.since,
         stateless=run.id in stateless,
+        draining=run.id in draining,
     )
 
 

@@ -97,7 +97,7 @@ class RunPicture:
         page = self.reading.page(run, self.asked, since=self.since, proof=self.kept_proof())
         self.proof = page.proof
         lease, around = page.lease, (page.family, page.line.around)
-        held = (lease.live, lease.silent, page.proof.mark.seq)
+        held = (lease.live, lease.silent, lease.draining, page.proof.mark.seq)
         tells = (page.last_seq, run.status, run.since, run.reason, run.epoch, held, around)
         if tells == self.told:
             return ""

@@ -23,6 +23,7 @@ from runs.models import ENDED, Run, Status, WorkerSession
 from runs.pages.asked import Asked
 from runs.pages.facts import Pin, Used, pin_of, used_of
 from runs.pages.family import Family, children_named, family_of
+from runs.pages.on_the_way import draining_among
 from runs.pages.plan import Plan, names_of, plan_of
 from runs.pages.ruler import Ruler, ruler
 from runs.pages.timeline import Around, Holder, Timeline, timeline
@@ -60,12 +61,14 @@ RELEASED_BY = {
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Who holds the run. `silent`: the session has not ended, but its lease has lapsed."""
+    """Who holds the run. `silent`: the session has not ended, but its lease has lapsed. `draining`: it is on the way to
+    a checkpoint, where it stops."""
 
     session: WorkerSession | None
     live: bool
     silent: bool
 
+    draining: bool = False
     @property
     def lost(self) -> bool:
         return self.session is not None and not self.live
@@ -245,7 +248,7 @@ def lease_of(run: Run, now: datetime) -> Lease:
     session = run.session
     live = session is not None and session.ended_at is None and session.expires_at > now
     silent = session is not None and session.ended_at is None and session.expires_at + QUIET < now
-    return Lease(session, live, silent)
+    return Lease(session, live, silent, live and bool(draining_among([run])))
 
 
 class Reading:

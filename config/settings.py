@@ -24,6 +24,7 @@ HOLDFAST_STORE_URL = ENVIRONMENT.store_url
 HOLDFAST_REDACT = ENVIRONMENT.redact
 HOLDFAST_PROXIES = ENVIRONMENT.proxies or 0  # of our own, each adding to X-Forwarded-For
 HOLDFAST_METRICS_TOKEN = os.environ.get("HOLDFAST_METRICS_TOKEN", "")
+HOLDFAST_CONDITIONS = ["recovery.pages.banner.drains_in_force"]  # asked what else is said above every page
 HOLDFAST_DEMO = os.environ.get("HOLDFAST_DEMO") == "1"  # `up` with its demo: a button there kills workers
 # In development: an agent may change under its version, and its runs go on under the new content.
 HOLDFAST_ALLOW_REDEFINE = os.environ.get("HOLDFAST_ALLOW_REDEFINE") == "1"

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from recovery.pages import adopting, deciding, listing, live, reconciling, settled
+from recovery.pages import adopting, deciding, draining, listing, live, reconciling, settled
 
 app_name = "recovery"
 ITEM = "inbox/<str:ref>/<int:seq>"
@@ -20,6 +20,8 @@ urlpatterns = [
     path(f"{ITEM}/reconcile", reconciling.reconcile, name="reconcile"),
     path(f"{ITEM}/adopt/<int:evidence>", adopting.adopt, name="adopt"),
     path(f"{ITEM}/evidence/<str:sha256>", adopting.evidence, name="evidence"),
+    path("drains", draining.drains, name="drains"),
+    path("drains/<int:drain_id>", draining.drain, name="drain"),
     path("runs/<str:ref>/intents/<int:seq>/approval", deciding.old_approval, name="old_approval"),
     path("runs/<str:ref>/intents/<int:seq>/reconcile", reconciling.old_reconcile, name="old_reconcile"),
 ]

@@ -11,13 +11,11 @@ from django.http import HttpRequest
 from django.template.loader import render_to_string
 
 from runs.access import ROLES, SEE_AUDIT, VIEW, Person, agents_of
-from runs.gates import gates_seen
-from runs.models import Gate
+from runs.pages.conditions import conditions
 from runs.pages.sharing import shared
 from runs.pages.zones import zone_of
 
 MOST_WAITING = 100  # shown as 99+
-MOST_GATES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +27,19 @@ class Place:
     word: str
     icon: str
     permission: str = VIEW
+    letter: str = ""
 
     @property
     def key(self) -> str:
-        """Pressed after `g`."""
-        return self.section[0]
+        """Pressed after `g`: the first letter, where no other place has it."""
+        return self.letter or self.section[0]
 
 
 PLACES = (
     Place("overview", "/", "Overview", "gauge"),
     Place("runs", "/runs", "Runs", "runs"),
     Place("inbox", "/inbox", "Inbox", "inbox"),
+    Place("drains", "/drains", "Drains", "s-draining"),
     Place("workers", "/workers", "Workers", "server"),
     Place("audit", "/audit", "Audit", "scroll", SEE_AUDIT),
 )
@@ -105,11 +105,6 @@ def inbox_count(user: Person | None) -> int:
         return int(cursor.fetchone()[0])
 
 
-def conditions(user: Person | None) -> Sequence[Gate]:
-    """The newest gates in force that may stop runs which this one sees."""
-    return list(gates_seen(user)[:MOST_GATES])
-
-
 STREAMS_ASK_EVERY = 2.0  # seconds, once for all viewers of the same scope
 
 
@@ -126,12 +121,12 @@ class ShellPicture:
         """Partials by target. The first picture has them all: the page may be older than the stream."""
         user = self._request.user
         count = shared.get(("inbox", agents_of(user)), STREAMS_ASK_EVERY, lambda: inbox_count(user))
-        gates = shared.get(("conditions", agents_of(user)), STREAMS_ASK_EVERY, lambda: conditions(user))
-        tells = (count, [gate.pk for gate in gates])
+        lines = shared.get(("conditions", agents_of(user)), STREAMS_ASK_EVERY, lambda: conditions(user))
+        tells = (count, lines)
         if tells == self._told:
             return {}
         self._told = tells
-        given = {"inbox_count": count, "conditions": gates}
+        given = {"inbox_count": count, "conditions": lines}
         badges = {
             target: render_to_string("_inbox_badge.html", given | {"spot": spot})
             for target, spot in self.TARGETS.items()

@@ -69,6 +69,8 @@ PAGES: dict[str, tuple[str, ...]] = {
     "inbox/<str:ref>/<int:seq>/reply": ("{back}/reply",),
     "inbox/<str:ref>/<int:seq>/reconcile": ("{doubt}/reconcile", "{mail}/reconcile"),
     "inbox/<str:ref>/<int:seq>/adopt/<int:evidence>": ("{doubt}/adopt/{late}",),
+    "drains": ("/drains", "victor:/drains"),
+    "drains/<int:drain_id>": ("/drains/{drain}",),
     "audit": ("/audit", "victor:/audit"),  # and the page that refuses
 }  # fmt: skip
 BESIDE = ("/nowhere", "nobody:/nowhere")  # pages of no route
@@ -91,7 +93,7 @@ ROOMS = {
     "runs": ("runs", "views/", "bulk", "jump"),
     "one run": ("runs/<str:ref>", "^runs/"),
     "inbox": ("inbox",),
-    "agents": ("agents", "start", "gates"),
+    "agents": ("agents", "start", "gates", "drains"),
 }
 
 

@@ -96,6 +96,8 @@ PAGES: dict[str, Line] = {
     "inbox/<str:ref>/<int:seq>/reconcile": Line(JUDGE, JUDGE, {"verdict": "probe", "evidence": "seen"}),
     "inbox/<str:ref>/<int:seq>/adopt/<int:evidence>": Line(JUDGE, JUDGE, WHY),
     "inbox/<str:ref>/<int:seq>/evidence/<str:sha256>": Line(),
+    "drains": Line(),
+    "drains/<int:drain_id>": Line(),
     "runs/<str:ref>/intents/<int:seq>/approval": Line(APPROVE, APPROVE, {"verdict": "approve", "digest": "0" * 64}),
     "runs/<str:ref>/intents/<int:seq>/reconcile": Line(JUDGE, JUDGE, {"verdict": "probe", "evidence": "seen"}),
     "live/shell": Line(),
@@ -175,7 +177,7 @@ def address_of(route: str, line: Line, ref: str, run_id: str) -> str:
     found = line.address or route
     given = {
         "<str:ref>": ref, "{ref}": ref, "<uuid:run_id>": run_id, "<str:sha256>": "0" * 64, "<int:seq>": "2",
-        "<int:view_id>": "7", "<int:bulk_id>": "7", "<int:gate_id>": "7", "<int:evidence>": "7",
+        "<int:view_id>": "7", "<int:bulk_id>": "7", "<int:gate_id>": "7", "<int:drain_id>": "7", "<int:evidence>": "7",
     }  # fmt: skip
     for word, value in given.items():
         found = found.replace(word, value)

@@ -105,7 +105,15 @@ STATUS_OF: dict[type[Exception], int] = {
     recovery.FileTooLarge: 413,
     recovery.FileUnreadable: 422,
     recovery.NotInDoubt: 409,
+    recovery.NotJudgedYet: 409,
+    recovery.OtherAgent: 409,
+    recovery.PinOutrun: 409,
+    recovery.PinRefused: 409,
+    recovery.PinnedAlready: 409,
+    recovery.ReleaseRetired: 409,
+    recovery.ReleaseUnserved: 409,
     recovery.ResultInvalid: 422,
+    recovery.RunDriven: 409,
     registry.AgentsUnusable: 503,
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 
 class RecoveryError(Exception):
@@ -66,3 +67,52 @@ class FileUnreadable(RecoveryError):
 
 class EvidenceUseless(RecoveryError):
     """This late result does not say what became of the call: it cannot be adopted."""
+
+
+class PinnedAlready(RecoveryError):
+    """The run is pinned to this release already."""
+
+
+class OtherAgent(RecoveryError):
+    """This is a release of another agent."""
+
+
+class ReleaseRetired(RecoveryError):
+    """This release is retired: no run is moved to it."""
+
+
+class ReleaseUnserved(RecoveryError):
+    """No live worker serves this release: start one first."""
+
+
+class RunDriven(RecoveryError):
+    """A worker is executing this run: hold it, or drain its release, and move it then."""
+
+    def __init__(self, worker: str) -> None:
+        super().__init__(f"({worker})")
+        self.worker = worker
+
+
+class PinRefused(RecoveryError):
+    """The run cannot go on under this release; nothing was written."""
+
+    def __init__(self, verdict: str, reasons: list[dict[str, Any]], replay: int, why: str = "") -> None:
+        told = [why] if why else [f"Entry {r['seq']}: {r['says']}" if r.get("seq") else r["says"] for r in reasons[:3]]
+        more = [f"and {len(reasons) - 3} more"] if len(reasons) > 3 else []
+        super().__init__(f"{verdict.capitalize()}: {'; '.join([*told, *more])}.")
+        self.verdict, self.reasons, self.replay = verdict, reasons, replay
+
+
+class PinOutrun(RecoveryError):
+    """The journal went on each time that it was judged: hold the run, and move it then."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__(f"({times} times)")
+
+
+class NotJudgedYet(RecoveryError):
+    """No worker has judged the run yet; nothing was written. Ask again in a moment."""
+
+    def __init__(self, replay: int) -> None:
+        super().__init__(f"(judgement {replay})")
+        self.replay = replay

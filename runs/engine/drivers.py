@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Protocol
 
-from journal.encoding import canonical, decode, encode
-from journal.entries import Entry, Kind
+from journal.entries import Entry
 from runs.agents import Agent, FunctionModel
+from runs.compared import Diverged as Diverged
+from runs.compared import Judge, Strict, end_of, seen_by
 from runs.engine.sealing import sealed_moves
 from runs.mistakes import line_of, raised
-from runs.moves import Ask, Decided, Fail, Finish, Move, Won, as_decided, as_record, from_record
+from runs.moves import Ask, Decided, Fail, Finish, Move, Won, as_decided, from_record
 from runs.outcomes import CallFailed, describe
 from runs.run_view import RunView
-from runs.secrets import SecretUnreadable, opened, seals_in
 from runs.slots import Decision, Slot
 from runs.state import RunState
 
 log = logging.getLogger("holdfast.drivers")
 
-
-class Diverged(Exception):
-    """The code decides otherwise than the journal says."""
-
-    def __init__(self, seq: int, recorded: Any, attempted: Any) -> None:
-        super().__init__(f"entry {seq}: recorded {recorded}, attempted {attempted}")
-        self.seq, self.recorded, self.attempted = seq, recorded, attempted
+STRICT = Strict()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,97 +33,56 @@ class ModelRequest:
 
 class Driver(Protocol):
     def check(self, state: RunState, entries: Sequence[Entry]) -> None:
-        """Decide again what is recorded, before any effect. Raises Diverged."""
+        """Decide again what is recorded, before any effect, where the code may decide otherwise. Raises Diverged."""
+
+    def decide_again(self, state: RunState, entries: Sequence[Entry]) -> None:
+        """Decide again all that is recorded; the driver's judge hears of each decision. `entries`: the whole journal,
+        `state`: its fold."""
 
     def decide(self, state: RunState) -> Decided | ModelRequest:
         """The next moves; called when no step is unsettled."""
 
 
-def driver_for(agent: Agent, state: RunState) -> Driver:
+def driver_for(agent: Agent, state: RunState, entries: Sequence[Entry] = (), judge: Judge = STRICT) -> Driver:
+    """`entries`: what `state` was folded from, so that a flow finds its run at each yield as it was then."""
     if agent.flow is not None:
-        return FlowDriver(agent, state)
+        return FlowDriver(agent, state, entries, judge)
     if isinstance(agent.decide, FunctionModel):
-        return ModelDriver(agent.decide)
-    return DecideDriver(agent)
-
-
-def compare(made: Decision, slots: Mapping[int, Slot], attempted: Decided) -> None:
-    """Raises Diverged if the recorded decision is not the one that would be made now."""
-    recorded = [slots[step].recorded for step in made.steps]
-    given = [as_record(move) for move in attempted.moves]
-    # Compared as they read back: an Enum or a dataclass in the arguments comes out of the journal as a plain value.
-    # One by one, so that the path in the description of what cannot be kept is the same.
-    same = made.join == attempted.join and len(recorded) == len(given) and all(map(alike, recorded, given))
-    if not same:
-        raise Diverged(slots[made.steps[0]].seq, shown(recorded, made.join), shown(given, attempted.join))
-
-
-def end_of(entries: Sequence[Entry]) -> Entry | None:
-    """The DONE that the agent's own code decided, if the run has one."""
-    last = entries[-1] if entries else None
-    return last if last is not None and last.kind == Kind.DONE and "cancelled" not in last.body else None
-
-
-def seen_by(done: Entry, times: Sequence[datetime]) -> int:
-    """The last entry that was committed when the end was decided: what goes in one append has one time."""
-    return next((seq for seq in range(done.seq - 1, 0, -1) if times[seq - 1] < done.recorded_at), 1)
-
-
-def compare_end(done: Entry, attempted: Decided) -> None:
-    """Raises Diverged if the run would end otherwise now, or not at all."""
-    body = done.body
-    recorded = {"finish": body["result"]} if "result" in body else {"fail": body["error"]["reason"]}
-    given = [as_record(move) for move in attempted.moves]
-    if len(given) != 1 or not alike(recorded, given[0]):
-        raise Diverged(done.seq, [recorded], given)
-
-
-def shown(records: list[dict[str, Any]], join: str) -> list[dict[str, Any]]:
-    return [{"first": records}] if join == "first" else records
-
-
-def alike(recorded: dict[str, Any], attempted: dict[str, Any]) -> bool:
-    if recorded == attempted:
-        return True
-    again = decode(encode(attempted))
-    return canonical(recorded) == canonical(again) or same_opened(recorded, again)
-
-
-def same_opened(recorded: dict[str, Any], again: dict[str, Any]) -> bool:
-    """A child's input is sealed where its agent says so, which the parent's code does not know."""
-    try:
-        return any(seals_in(recorded)) and canonical(opened(recorded)) == canonical(opened(again))
-    except SecretUnreadable:
-        return False
+        return ModelDriver(agent.decide, judge)
+    return DecideDriver(agent, judge)
 
 
 class DecideDriver:
     """A pure function of the state."""
 
-    def __init__(self, agent: Agent) -> None:
-        self.agent = agent
+    def __init__(self, agent: Agent, judge: Judge = STRICT) -> None:
+        self.agent, self.judge = agent, judge
 
     def decide(self, state: RunState) -> Decided:
         assert callable(self.agent.decide)
         return sealed_moves(self.agent, as_decided(self.agent.decide(RunView(state))))
 
     def check(self, state: RunState, entries: Sequence[Entry]) -> None:
-        """Only when the code has changed since the run started: each decision costs a fold of its prefix."""
-        if state.code == self.agent.code_digest:
-            return
+        """Only when the code has changed since the run started."""
+        if state.code != self.agent.code_digest:
+            self.decide_again(state, entries)
+
+    def decide_again(self, state: RunState, entries: Sequence[Entry]) -> None:
+        """The journal is folded once, and each decision made on the way: linear in its length."""
         prefix = RunState(state.run_id)
         made = {decision.seq: decision for decision in state.decisions if decision.steps}
         done = end_of(entries)
         for entry in entries:
             if (decision := made.get(entry.seq)) is not None:
                 prefix.committed_seq = decision.seen
-                compare(decision, state.slots, self._again(prefix))
+                self.judge.decision(decision, state.slots, self._again(prefix, entry.seq))
             elif entry is done:
                 prefix.committed_seq = seen_by(done, prefix.times)
-                compare_end(done, self._again(prefix))
+                self.judge.end(done, self._again(prefix, entry.seq))
             prefix.apply(entry)
 
-    def _again(self, prefix: RunState) -> Decided:
+    def _again(self, prefix: RunState, seq: int) -> Decided:
+        self.judge.begins(seq)
         try:
             return self.decide(prefix)
         except BaseException as error:
@@ -140,8 +92,8 @@ class DecideDriver:
 class ModelDriver:
     """The model decides. What it said is in the journal, and is never asked for again."""
 
-    def __init__(self, model: FunctionModel) -> None:
-        self.model = model
+    def __init__(self, model: FunctionModel, judge: Judge = STRICT) -> None:
+        self.model, self.judge = model, judge
 
     def decide(self, state: RunState) -> Decided | ModelRequest:
         pending = state.pending_moves
@@ -152,23 +104,40 @@ class ModelDriver:
     def check(self, state: RunState, entries: Sequence[Entry]) -> None:
         return None
 
+    def decide_again(self, state: RunState, entries: Sequence[Entry]) -> None:
+        """What it said stands for what it would say. What code decided, no model has: it decides nothing there."""
+        for made in state.decisions:
+            if made.steps:
+                self.judge.begins(made.seq)
+                self.judge.decision(made, state.slots, said_by_model(made))
+        done, pending = end_of(entries), state.pending_moves
+        if done is not None and pending:
+            self.judge.begins(done.seq)
+            self.judge.end(done, Decided([from_record(record) for record in pending]))
+
+
+def said_by_model(made: Decision) -> Decided:
+    moves = [from_record(record) for record in made.moves or []] if made.by_model else []
+    return Decided(moves, "first" if made.join == "first" else "all")
+
 
 class FlowDriver:
     """A generator, replayed from the journal up to its last recorded yield, then driven on."""
 
-    def __init__(self, agent: Agent, state: RunState) -> None:
+    def __init__(self, agent: Agent, state: RunState, entries: Sequence[Entry] = (), judge: Judge = STRICT) -> None:
         assert agent.flow is not None
-        self.agent = agent
+        self.agent, self.judge = agent, judge
         self.view = RunView(state)
         self.flow: Generator[Any, Any, Any] = agent.flow(self.view)
         self.count = 0  # decisions replayed so far
         self.first_step = 1  # of the yield that the generator stands at
         self.standing: Decided | None = None
         self.single = True
+        self._entries: Iterator[Entry] = iter(entries)
+        self._prefix = RunState(state.run_id) if entries else None
 
     def decide(self, state: RunState) -> Decided:
         """Advances over every recorded yield. No moves: the last recorded yield is not settled yet."""
-        self.view._state = state
         if self.standing is None:
             self._advance(state, None)
         while True:
@@ -182,12 +151,15 @@ class FlowDriver:
             self._advance(state, slots)
 
     def check(self, state: RunState, entries: Sequence[Entry]) -> None:
+        self.decide_again(state, entries)
+
+    def decide_again(self, state: RunState, entries: Sequence[Entry]) -> None:
         done = end_of(entries)
         if done is not None:
             state.committed_seq = seen_by(done, state.times)
         decided = self.decide(state)
         if done is not None:
-            compare_end(done, decided)
+            self.judge.end(done, decided)
 
     def _slots_of_standing(self, state: RunState) -> list[Slot] | None:
         """The recorded steps of the yield that the generator stands at, compared with it; None: not recorded."""
@@ -195,13 +167,24 @@ class FlowDriver:
             return None
         assert self.standing is not None
         made = state.decisions[self.count - 1]
-        compare(made, state.slots, self.standing)
+        self.judge.decision(made, state.slots, self.standing)
         return [state.slots[step] for step in made.steps]
+
+    def _as_of(self, state: RunState, made: Decision) -> RunState:
+        """The state that a recorded decision was made from: what came later, the generator must not see."""
+        prefix = self._prefix
+        if prefix is None:
+            return state
+        while prefix.seq < made.seq - 1:
+            prefix.apply(next(self._entries))
+        return prefix
 
     def _advance(self, state: RunState, settled: list[Slot] | None) -> None:
         recorded = state.decisions[self.count] if self.count < len(state.decisions) else None
-        made = recorded is not None and recorded.steps
-        self.view._now = state.time_of(recorded.seen if recorded and made else state.committed_seq)
+        made = recorded if recorded is not None and recorded.steps else None
+        self.judge.begins(made.seq if made is not None else state.seq + 1)
+        self.view._state = self._as_of(state, made) if made is not None else state
+        self.view._now = state.time_of(made.seen if made is not None else state.committed_seq)
         self.count += 1
         try:
             yielded = self._send(settled)

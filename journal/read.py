@@ -18,9 +18,9 @@ _COLUMNS = "seq, kind, v, step, settles, epoch, actor, recorded_at, body"
 _ENTRIES = f"""SELECT {_COLUMNS} FROM journal_entry
     WHERE run_id = %(run)s AND seq > %(after)s {{}} ORDER BY seq LIMIT %(limit)s"""
 _OF_KINDS = "AND kind = ANY (%(kinds)s::text[])"
-_TAILS = f"""SELECT e.run_id, {_COLUMNS} FROM unnest(%s::uuid[]) AS asked (run),
-    LATERAL (SELECT seq AS first FROM journal_entry WHERE run_id = asked.run AND kind = 'PLAN'
-             ORDER BY seq DESC LIMIT 1) AS decided,
+_TAILS = f"""SELECT e.run_id, {_COLUMNS} FROM unnest(%(runs)s::uuid[]) AS asked (run),
+    LATERAL (SELECT coalesce((SELECT seq FROM journal_entry WHERE run_id = asked.run AND kind = 'PLAN'
+                               ORDER BY seq DESC LIMIT 1), %(else)s::bigint) AS first) AS decided,
     LATERAL (SELECT * FROM journal_entry WHERE run_id = asked.run AND seq >= decided.first) AS e
     ORDER BY e.run_id, e.seq"""
 _HEAD = """SELECT epoch, last_seq, last_steering_seq, last_recorded_at
@@ -42,11 +42,12 @@ def read_entries(
         return [_entry(run_id, *row) for row in cursor.fetchall()]
 
 
-def read_tails(conn: Conn | None, run_ids: Collection[UUID]) -> dict[UUID, list[Entry]]:
-    """Each run's entries from its last decision on: all that can be unsettled. One without a decision is left out."""
+def read_tails(conn: Conn | None, run_ids: Collection[UUID], undecided: bool = False) -> dict[UUID, list[Entry]]:
+    """Each run's entries from its last decision on: all that can be unsettled. One without a decision is left out;
+    if `undecided`, it is there with all its entries."""
     found: dict[UUID, list[Entry]] = {}
     with (conn or connection).cursor() as cursor:
-        cursor.execute(_TAILS, (list(run_ids),))
+        cursor.execute(_TAILS, {"runs": list(run_ids), "else": 1 if undecided else None})
         for run_id, *row in cursor.fetchall():
             found.setdefault(run_id, []).append(_entry(run_id, *row))
     return found

@@ -116,3 +116,48 @@ class NotJudgedYet(RecoveryError):
     def __init__(self, replay: int) -> None:
         super().__init__(f"(judgement {replay})")
         self.replay = replay
+
+
+class DrainExists(RecoveryError):
+    """This scope is being drained already."""
+
+    def __init__(self, scope: str, drain_id: int, owner: str, reason: str, at: datetime) -> None:
+        super().__init__(f"{owner} ordered drain {drain_id} of {scope} at {at:%Y-%m-%d %H:%M:%S} UTC: {reason}")
+        self.drain_id, self.owner, self.at = drain_id, owner, at
+
+
+class DrainNotFound(RecoveryError):
+    """There is no such drain."""
+
+
+class DrainEnded(RecoveryError):
+    """This drain is over: its deadline cannot be moved any more."""
+
+    def __init__(self, drain_id: int, phase: str, at: datetime) -> None:
+        super().__init__(f"Drain {drain_id} is {phase.replace('_', ' ')} since {at:%Y-%m-%d %H:%M:%S} UTC.")
+        self.phase, self.at = phase, at
+
+
+class DrainLifted(RecoveryError):
+    """This drain was lifted already."""
+
+    def __init__(self, drain_id: int, actor: str, at: datetime) -> None:
+        super().__init__(f"{actor} lifted drain {drain_id} at {at:%Y-%m-%d %H:%M:%S} UTC.")
+        self.actor, self.at = actor, at
+
+
+class TimeoutInvalid(RecoveryError):
+    """A drain has a deadline of 1 second to 7 days."""
+
+
+class CannotFork(RecoveryError):
+    """This run cannot be forked so."""
+
+
+class NotAFrontier(CannotFork):
+    """A fork begins behind an entry at which nothing was unsettled."""
+
+    def __init__(self, at: int, why: str, before: int | None, after: int | None) -> None:
+        near = " and ".join(f"entry {seq}" for seq in (before, after) if seq is not None)
+        super().__init__(f"Entry {at} is none: {why}. {f'The nearest are {near}' if near else 'There is none'}.")
+        self.at, self.before, self.after = at, before, after

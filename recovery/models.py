@@ -30,6 +30,9 @@ class Drain(models.Model):
     phase_at = models.DateTimeField(db_default=Now(), help_text="When the phase began.")
     in_flight = models.IntegerField(db_default=0, help_text="Runs that workers held in the scope when it was ordered.")
     ended_at = models.DateTimeField(null=True, help_text="When it was done, handed over or called off.")
+    until_gone = models.BooleanField(
+        db_default=False, help_text="Of a worker: its gate is lifted by itself once no process of that name is left."
+    )
     report = models.JSONField(
         default=dict, help_text="How it ended: runs handed over with their calls, seconds of phases."
     )

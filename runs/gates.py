@@ -21,17 +21,18 @@ LONGEST_SCOPE = 200
 UNSEEN = 1.0  # seconds: a gate is not seen before its commit, which comes after its time
 
 
-def place_gate(*, scope: str, reason: str, actor: str) -> Gate:
+def place_gate(*, scope: str, reason: str, actor: str, audited: bool = True) -> Gate:
     """Nothing in the scope is sent any more once its workers have heard of it; what is under way ends.
 
+    `audited`: False where the caller keeps its own record of the act that this is a part of.
     Raises GateScopeUnknown, ReasonMissing, GateExists.
     """
-    if len(scope) > LONGEST_SCOPE or not SCOPE.fullmatch(scope) or plain_text(scope) != scope:
-        raise GateScopeUnknown(f"Not {plain_text(scope)[:LONGEST_SCOPE]!r}.")
+    check_scope(scope)
     try:
         with transaction.atomic():
-            gate = Gate.objects.create(scope=scope, reason=_given(reason), actor=actor)
-            record(actor, "gate.place", agent=agent_of(scope), subject=scope, reason=gate.reason, gate=gate.pk)
+            gate = Gate.objects.create(scope=scope, reason=given_reason(reason), actor=actor)
+            if audited:
+                record(actor, "gate.place", agent=agent_of(scope), subject=scope, reason=gate.reason, gate=gate.pk)
             return gate
     except IntegrityError:
         there = Gate.objects.filter(scope=scope, lifted_at=None).first()
@@ -40,18 +41,27 @@ def place_gate(*, scope: str, reason: str, actor: str) -> Gate:
         raise GateExists(scope, there.pk, there.actor, there.reason, there.created_at) from None
 
 
-def lift_gate(*, gate_id: int | None = None, scope: str | None = None, reason: str, actor: str) -> Gate:
+def lift_gate(
+    *, gate_id: int | None = None, scope: str | None = None, reason: str, actor: str, audited: bool = True
+) -> Gate:
     """What it stopped goes on, by the sweep. Named by its id or its scope. Raises ReasonMissing, GateNotFound."""
-    said = _given(reason)
+    said = given_reason(reason)
     named = Q(id=gate_id) if gate_id is not None else Q(scope=scope)
     with transaction.atomic():
         gate = Gate.objects.select_for_update().filter(named, lifted_at=None).first()
         if gate is None:
             raise GateNotFound(f"({gate_id if gate_id is not None else scope})")
         Gate.objects.filter(id=gate.pk).update(lifted_at=Now(), lifted_by=actor, lift_reason=said)
-        record(actor, "gate.lift", agent=agent_of(gate.scope), subject=gate.scope, reason=said, gate=gate.pk)
+        if audited:
+            record(actor, "gate.lift", agent=agent_of(gate.scope), subject=gate.scope, reason=said, gate=gate.pk)
         gate.refresh_from_db()
     return gate
+
+
+def check_scope(scope: str) -> None:
+    """Raises GateScopeUnknown."""
+    if len(scope) > LONGEST_SCOPE or not SCOPE.fullmatch(scope) or plain_text(scope) != scope:
+        raise GateScopeUnknown(f"Not {plain_text(scope)[:LONGEST_SCOPE]!r}.")
 
 
 def gates_seen(user: Person | None, *, lifted: bool | None = False) -> QuerySet[Gate]:
@@ -101,7 +111,8 @@ def sessions_behind(gate: Gate) -> list[str]:
     return list(live.filter(heartbeat_at__lte=heard).order_by("name").values_list("name", flat=True))
 
 
-def _given(reason: str) -> str:
+def given_reason(reason: str) -> str:
+    """As it is kept. Raises ReasonMissing."""
     said = struck_text(plain_text((reason or "").strip()))
     if not said:
         raise ReasonMissing

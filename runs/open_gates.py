@@ -6,6 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 
+def names_of(worker: str, pool: str) -> tuple[str, ...]:
+    """What a session answers to: its own name; a child of a prefork pool, named `W-<pid>`, also to `W`."""
+    whole, _, pid = worker.rpartition("-")
+    return (worker, whole) if pool == "prefork" and whole and pid.isdecimal() else (worker,)
+
+
 @dataclass(frozen=True, slots=True)
 class OpenGates:
     """Reasons by scope. `heard_at`: what was committed before it is among them (POSIX seconds, database's clock)."""

@@ -29,23 +29,24 @@ SIBLINGS_AT_ONCE = 16
 
 def decision(seen: int, decided: Decided) -> Draft:
     """A scripted PLAN. Its moves are the entries that follow it."""
-    return Draft(Kind.PLAN, {"seen": seen} | _said(decided), decision=True)
+    return Draft(Kind.PLAN, {"seen": seen} | said(decided), decision=True)
 
 
 def model_plan(seen: int, decided: Decided, usage: dict[str, Any]) -> Draft:
     """A model's PLAN holds its moves whole: it was paid for, and outlives a refusal of the calls that follow."""
-    body = {"seen": seen, "moves": [as_record(move) for move in decided.moves], "usage": usage} | _said(decided)
+    body = {"seen": seen, "moves": [as_record(move) for move in decided.moves], "usage": usage} | said(decided)
     return Draft(Kind.PLAN, body, actor=MODEL_ACTOR)
 
 
-def _said(decided: Decided) -> dict[str, Any]:
-    said: dict[str, Any] = {} if decided.join == "all" else {"join": decided.join}
+def said(decided: Decided) -> dict[str, Any]:
+    """What a PLAN holds beside its moves: how they are joined, the agent's plan and thought."""
+    body: dict[str, Any] = {} if decided.join == "all" else {"join": decided.join}
     for move in decided.moves:
         if move.plan is not None:
-            said["plan"] = list(move.plan)
+            body["plan"] = list(move.plan)
         if move.thought is not None:
-            said["thought"] = move.thought
-    return said
+            body["thought"] = move.thought
+    return body
 
 
 def steps(

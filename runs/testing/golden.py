@@ -15,8 +15,8 @@ from journal.encoding import decode, tagged
 from journal.entries import Entry, Kind
 from journal.upcasters import upcast
 from runs.agents import Agent
-from runs.engine.drivers import Diverged, driver_for
-from runs.state import fold
+from runs.redeciding import DECISIONS
+from runs.redeciding import redecide as decided_again
 from runs.testing.trial import Trial
 
 WRITE = "HOLDFAST_GOLDEN"
@@ -61,13 +61,10 @@ def replay(agent: Agent, source: str | Path | Sequence[Entry]) -> str | None:
 
 
 def redecide(agent: Agent, entries: Sequence[Entry]) -> str | None:
-    """As `replay`, for entries that are surely the agent's."""
-    state = fold(entries[0].run_id, entries)
-    state.code = ""  # as if the code had changed: each decision is compared
-    try:
-        driver_for(agent, state).check(state, entries)
-    except Diverged as other:
-        return f"entry {other.seq}: recorded {other.recorded}, decided {other.attempted}"
+    """As `replay`, for entries that are surely the agent's: the first decision that would be another."""
+    for other in decided_again(agent, entries).divergences:
+        if other.kind in DECISIONS:
+            return f"entry {other.seq}: recorded {other.recorded}, decided {other.attempted}"
     return None
 
 

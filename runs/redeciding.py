@@ -1,0 +1,351 @@
+"""A journal decided again without any effect, and told beside what is recorded. Pure.
+
+What an agent decides is compared decision by decision, each made from the journal as it was then. A flow goes on with
+the recorded results for as long as its moves have the same shape. What a model said is used and not asked for again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from journal.entries import Entry, Kind
+from runs.agents import Agent
+from runs.compared import (
+    Records,
+    alike,
+    end_of,
+    given_moves,
+    recorded_end,
+    recorded_moves,
+    same_decision,
+    same_end,
+    shown,
+)
+from runs.engine import drafts
+from runs.engine.drivers import driver_for
+from runs.erased import ERASED
+from runs.mistakes import difference, unknown_tool
+from runs.moves import Call, Decided
+from runs.outcomes import describe
+from runs.policies import ANY_ONE, Policy
+from runs.secrets import SecretUnreadable, struck, struck_text, words_of
+from runs.slots import Decision, Slot
+from runs.state import RunState, fold
+
+Sort = Literal["decision", "arguments", "gate", "end", "missing_tool", "refused_arguments", "text"]
+DECISIONS: frozenset[str] = frozenset({"decision", "arguments", "end"})  # what the agent's own code decides
+SAID = ("plan", "thought")
+EDITABLE: Mapping[str, str] = {
+    Kind.START: "input", Kind.OBS: "result", Kind.ANSWER: "value", Kind.SIGNAL: "payload", Kind.PLAN: "moves",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """One thing that is decided otherwise now. `seq`: of the entry that recorded it; `step`: of its first move.
+
+    `effect`: whether more than words would be other. `says`: in a sentence, for people.
+    """
+
+    seq: int
+    step: int | None
+    kind: Sort
+    effect: bool
+    recorded: Any
+    attempted: Any
+    says: str
+
+
+@dataclass(slots=True)
+class Redecided:
+    """`compared` of `of` recorded decisions, the end among them, were made again. `stopped_at`: the entry at which
+    it could not go on, with `stopped_why`."""
+
+    divergences: list[Divergence] = field(default_factory=list)
+    compared: int = 0
+    of: int = 0
+    stopped_at: int | None = None
+    stopped_why: str = ""
+    as_of_seq: int = 0
+
+    @property
+    def diverged(self) -> bool:
+        """Whether more than words differ."""
+        return any(divergence.effect for divergence in self.divergences)
+
+    @property
+    def first(self) -> Divergence | None:
+        """The first in which more than words differ."""
+        return next((divergence for divergence in self.divergences if divergence.effect), None)
+
+
+class Stopped(Exception):
+    """A flow cannot go on: the recorded results are those of other moves."""
+
+
+Watch = Callable[[int], None]
+
+
+def redecide(
+    agent: Agent, entries: Sequence[Entry], *, at: int | None = None, watch: Watch = lambda seq: None
+) -> Redecided:
+    """Decide a journal again. `entries`: whole, large values loaded; `at`: the last entry that is looked at.
+
+    `watch` hears of each decision before the agent's code makes it, by the seq of what recorded it. Whatever that code
+    raises is its decision, as it is for a worker; that it may not return is its caller's care.
+    """
+    whole = list(entries)
+    seen, stopped_at, why = readable(whole, at)
+    state = fold(whole[0].run_id, seen)
+    drop_incomplete(state, whole)
+    told = Telling(agent, state, seen, watch)
+    told.found.stopped_at, told.found.stopped_why = stopped_at, why
+    told.found.as_of_seq = whole[-1].seq if at is None else at
+    told.found.of = sum(bool(made.steps) for made in state.decisions) + (end_of(seen) is not None)
+    try:
+        driver_for(agent, state, seen, told).decide_again(state, seen)
+    except Stopped:
+        pass
+    return told.whole()
+
+
+def readable(entries: Sequence[Entry], at: int | None) -> tuple[list[Entry], int | None, str]:
+    """The entries that can be decided from; and at which one that ends before `at`, and why."""
+    for entry in entries[:at]:
+        if entry.is_beyond:
+            return list(entries[: entry.seq - 1]), entry.seq, f"this code cannot read the {entry.kind} there"
+        if entry.body.get("$") == ERASED and entry.kind != Kind.NOTE:
+            return list(entries[: entry.seq - 1]), entry.seq, f"the {entry.kind} there is erased"
+    return list(entries[:at]), None, ""
+
+
+def drop_incomplete(state: RunState, entries: Sequence[Entry]) -> None:
+    """A decision of which a part is cut off, as by a cut through its append, is no decision yet."""
+    last = state.decisions[-1] if state.decisions else None
+    if last is None or not last.steps or state.seq >= len(entries):
+        return
+    if cuts(state.slots[last.steps[-1]], entries[state.seq], entries):
+        state.decisions.pop()
+        for step in last.steps:
+            del state.slots[step]
+            state.open.pop(step, None)
+
+
+def cuts(last: Slot, following: Entry, entries: Sequence[Entry]) -> bool:
+    """Whether another step of the same decision comes behind the cut: one append has one time, and no other PLAN."""
+    for entry in entries[following.seq - 1 :]:
+        if entry.recorded_at != last.at or entry.kind in (Kind.PLAN, Kind.DONE):
+            return False
+        if entry.step is not None and entry.step > last.step:
+            return True
+    return False
+
+
+class Telling:
+    """A judge that goes on behind a difference, and tells of each."""
+
+    def __init__(self, agent: Agent, state: RunState, entries: Sequence[Entry], watch: Watch) -> None:
+        self.agent, self.state, self.entries, self.watch = agent, state, entries, watch
+        self.found = Redecided()
+        self.asked: dict[int, Call] = {}  # calls that are decided now, by the step that records them
+
+    def begins(self, seq: int) -> None:
+        self.watch(seq)
+
+    def decision(self, made: Decision, slots: Mapping[int, Slot], attempted: Decided) -> None:
+        self.found.compared += 1
+        recorded, given = recorded_moves(made, slots), given_moves(attempted)
+        first = slots[made.steps[0]]
+        same_shape = made.join == attempted.join and list(map(shape, recorded)) == list(map(shape, given))
+        if same_shape:
+            self.asked |= {
+                step: move
+                for step, move in zip(made.steps, attempted.moves, strict=True)
+                if isinstance(move, Call) and isinstance(move.args, Mapping)
+            }
+        if same_shape and made.join == "all":
+            self._arguments(made, slots, recorded, given)
+        elif not same_decision(recorded, given, made.join, attempted.join):
+            says = sentence(recorded, given, made.join, attempted.join) if given else no_moves(made)
+            self._add(first.seq, first.step, "arguments" if same_shape else "decision",
+                      shown(recorded, made.join), shown(given, attempted.join), says)  # fmt: skip
+        if same_shape:
+            self._text(made, attempted)
+        elif self.agent.flow is not None:
+            self.found.stopped_at = first.seq
+            self.found.stopped_why = "the flow makes other moves here; what follows answers the recorded ones"
+            raise Stopped
+
+    def _arguments(self, made: Decision, slots: Mapping[int, Slot], recorded: Records, given: Records) -> None:
+        """Moves of the same shape, one by one."""
+        for step, one, other in zip(made.steps, recorded, given, strict=True):
+            if not alike(one, other):
+                says = sentence([one], [other], "all", "all")
+                self._add(slots[step].seq, step, "arguments", [one], [other], says)
+
+    def end(self, done: Entry, attempted: Decided) -> None:
+        self.found.compared += 1
+        recorded, given = recorded_end(done), given_moves(attempted)
+        if not same_end(recorded, given):
+            said = difference([recorded], given) if given else "the flow does not come to its end any more"
+            self._add(done.seq, None, "end", [recorded], given, f"The run would end otherwise: {said}.")
+
+    def _text(self, made: Decision, attempted: Decided) -> None:
+        """The same moves with other words. What is recorded of a model's is what it said."""
+        if made.by_model:
+            return
+        recorded = {name: self.entries[made.seq - 1].body.get(name) for name in SAID}
+        given = drafts.said(attempted)
+        now = {name: given.get(name) for name in SAID}
+        if not alike(recorded, now):
+            which = " and ".join(name for name in SAID if recorded[name] != now[name]) or "plan"
+            self._add(
+                made.seq, made.steps[0], "text", some(recorded), some(now), f"The same moves; the {which} differs."
+            )
+
+    # -- how calls would be let through -------------------------------------------------------------------------------
+
+    def whole(self) -> Redecided:
+        """With what has become of the calls' tools, in the journal's order."""
+        for slot in self.state.slots.values():
+            if slot.kind == "call":
+                self._call(slot)
+        self.found.divergences.sort(key=lambda divergence: divergence.seq)
+        return self.found
+
+    def _call(self, slot: Slot) -> None:
+        tool = self.agent.toolbox.get(slot.tool)
+        if tool is None:
+            if slot.gate != "invalid":
+                said = unknown_tool(f"{self.agent.name}@{self.agent.version}", slot.tool, self.agent.toolbox)
+                self._add(slot.seq, slot.step, "missing_tool", [slot.recorded], None, f"{said}.")
+            return
+        asked = self.asked.get(slot.step)
+        if asked is None:  # not decided again, or otherwise
+            return
+        self.watch(slot.seq)
+        now, then = way_of(self.agent, asked), way_recorded(slot)
+        refused = now.get("refused")
+        if refused and slot.gate != "invalid":
+            self._add(slot.seq, slot.step, "refused_arguments", [slot.recorded], {"refused": refused},
+                      f"{slot.tool} does not take these arguments any more: {refused}.")  # fmt: skip
+        elif then != now and not (refused and slot.gate == "invalid"):
+            self._add(slot.seq, slot.step, "gate", then, now, changed_way(slot.tool, then, now))
+
+    def _add(self, seq: int, step: int | None, kind: Sort, recorded: Any, attempted: Any, says: str) -> None:
+        told = Divergence(seq, step, kind, kind != "text", struck(recorded), struck(attempted), struck_text(says))
+        self.found.divergences.append(told)
+
+
+def some(said: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def shape(record: Mapping[str, Any]) -> tuple[str, Any]:
+    """What a flow is given of a move has its meaning from this: the kind, and the tool, agent or signal."""
+    kind = next(iter(record))
+    return (kind, record[kind]) if kind in ("call", "spawn", "wait_for") else (kind, None)
+
+
+def sentence(recorded: Records, given: Records, join: str, given_join: str) -> str:
+    if join != given_join:
+        wanted = {"first": "the first of its moves", "all": "all of its moves"}
+        return f"The decision waited for {wanted[join]}, and waits for {wanted[given_join]} now."
+    was, now = ", ".join(map(named, recorded)), ", ".join(map(named, given))
+    if was != now:
+        return f"Recorded is {was}; decided now is {now}."
+    return f"{was}: {difference(recorded, given)}."
+
+
+def named(record: Mapping[str, Any]) -> str:
+    """A move as a sentence names it."""
+    kind, what = shape(record)
+    words = {"call": "a call of", "spawn": "a child of", "wait_for": "a wait for", "ask": "a question",
+             "sleep": "a sleep", "until": "a sleep", "finish": "the end", "fail": "a failure"}  # fmt: skip
+    return f"{words.get(kind, kind)} {what}" if what is not None else words.get(kind, kind)
+
+
+def no_moves(made: Decision) -> str:
+    if made.by_model:
+        return "The model's answer is not in the journal."
+    return "The agent's code decided this; under this release a model decides, which was not asked."
+
+
+def way_recorded(slot: Slot) -> dict[str, Any]:
+    policy = slot.approval.policy if slot.gate == "approval" and slot.approval is not None else None
+    if slot.gate == "approval" and policy is None:
+        policy = ANY_ONE
+    return told_way(slot.effect, policy, (slot.error or "") if slot.gate == "invalid" else "")
+
+
+def way_of(agent: Agent, call: Call) -> dict[str, Any]:
+    """How the call would be let through now: its effect class, and who has to approve it; or why it is refused."""
+    tool = agent.toolbox[call.tool]
+    try:
+        refused = "; ".join(drafts.faults(agent, call))
+    except Exception as error:
+        refused = describe(error)
+    if refused:
+        return told_way(tool.effect, None, without_secrets(refused, call))
+    try:
+        return told_way(tool.effect, tool.policy_for(deepcopy(call.args)), "")
+    except BaseException as error:  # an agent's code, like any other of it
+        said = f"whether it needs approval cannot be said: its predicate raised {describe(error)}"
+        return told_way(tool.effect, None, without_secrets(said, call))
+
+
+def told_way(effect: str, policy: Policy | None, refused: str) -> dict[str, Any]:
+    return {"effect": effect, "approval": policy.content if policy is not None else None} | (
+        {"refused": refused} if refused else {}
+    )
+
+
+def without_secrets(text: str, call: Call) -> str:
+    try:
+        return struck_text(text, tuple(words_of(call.args)))
+    except SecretUnreadable:
+        return struck_text(text)
+
+
+def changed_way(tool: str, then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """What differs in how a call is let through, in a sentence."""
+    said = []
+    if "refused" in then:
+        return f"{tool} refused these arguments; it would be called now."
+    if then["effect"] != now["effect"]:
+        said.append(f"its effect class was {then['effect']} and is {now['effect']} now")
+    if then["approval"] is None and now["approval"] is not None:
+        said.append(f"it was sent unasked, and would wait for approval by {who(now['approval'])} now")
+    elif then["approval"] is not None and now["approval"] is None:
+        said.append(f"it waited for approval by {who(then['approval'])}, and would be sent unasked now")
+    elif then["approval"] != now["approval"]:
+        parts = [f"{name}: {then['approval'].get(name)!r}, now {value!r}" for name, value in now["approval"].items()
+                 if then["approval"].get(name) != value]  # fmt: skip
+        said.append(f"its approval has another policy ({'; '.join(parts)})")
+    return f"{tool}: {'; '.join(said)}."
+
+
+def who(policy: Mapping[str, Any]) -> str:
+    count = policy.get("quorum", 1)
+    return f"{policy.get('group')}" if count == 1 else f"{count} of {policy.get('group')}"
+
+
+# -- edits ------------------------------------------------------------------------------------------------------------
+
+
+def edited(entries: Iterable[Entry], edits: Iterable[Mapping[str, Any]]) -> list[Entry]:
+    """The entries with people's values in place of some: `[{seq, value}]`. Raises ValueError naming what cannot be."""
+    changed = list(entries)
+    for edit in edits:
+        seq, value = edit["seq"], edit["value"]
+        if not 1 <= seq <= len(changed):
+            raise ValueError(f"there is no entry {seq} to edit")
+        entry = changed[seq - 1]
+        name = EDITABLE.get(entry.kind)
+        if name is None or name not in entry.body:
+            raise ValueError(f"entry {seq} is a {entry.kind}, and nothing in it can be edited")
+        changed[seq - 1] = replace(entry, body=entry.body | {name: value})
+    return changed

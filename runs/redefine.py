@@ -5,19 +5,19 @@ What such a run decided is compared with the new code before anything is sent, a
 
 from __future__ import annotations
 
-import functools
 import logging
 import threading
 import time
 from uuid import UUID
 
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, connection
 
-from journal.append import append_person, lock_head
-from journal.entries import Draft, Kind
+from runs.commands import locked_run
 from runs.dispatch import dispatch
 from runs.engine.drafts import SYSTEM
+from runs.errors import BusinessIdTaken, RunEnded, StatelessRun
 from runs.models import ENDED, Release, Run, Status
+from runs.pinning import move_run
 from runs.registry import agents
 
 log = logging.getLogger("holdfast.redefine")
@@ -53,20 +53,27 @@ def repin_all() -> int:
 
 def repin(run_id: UUID, release_id: str) -> bool:
     """PIN by system in the journal, and the row with it. False: it is under way, or over."""
-    with transaction.atomic():
-        run = Run.objects.filter(id=run_id, input=None).first()
-        if run is not None:
-            lock_head(run.id)
-        row = Run.objects.select_for_update(no_key=True).filter(id=run_id, session=None).first()
-        if row is None or row.status in ENDED or row.release_id == release_id:
-            return False
-        if run is not None:
-            body = {"release": release_id, "from": row.release_id, "reason": "redefined in development"}
-            append_person(row.id, [Draft(Kind.PIN, body)], request_id=None, actor=SYSTEM)
-        moves = row.status in (Status.QUEUED, Status.WAITING_FOR_VERSION)
-        if moves:
-            row.status, row.reason = Status.QUEUED, "waits for a worker"
-        Run.objects.filter(id=row.id).update(release_id=release_id, status=row.status, reason=row.reason)
-        if moves:
-            transaction.on_commit(functools.partial(dispatch, row.id, release_id))
-    return True
+    try:
+        with locked_run(run_id) as held:
+            if held.run.session is not None or held.run.release_id == release_id:
+                return False
+            release = Release.objects.get(id=release_id)
+            move_run(held, release, {"reason": "redefined in development"}, SYSTEM, reason="waits for a worker")
+        return True
+    except StatelessRun:
+        return repin_stateless(run_id, release_id)
+    except RunEnded:
+        return False
+    except BusinessIdTaken as error:
+        log.warning("run %s stays under its older content: %s", run_id, error)
+        return False
+
+
+def repin_stateless(run_id: UUID, release_id: str) -> bool:
+    """It has no journal: the row alone."""
+    waiting = (Status.QUEUED, Status.WAITING_FOR_VERSION)
+    waits = Run.objects.filter(id=run_id, session=None, status__in=waiting).exclude(release=release_id)
+    moved = waits.update(release_id=release_id, status=Status.QUEUED, reason="waits for a worker") > 0
+    if moved:
+        dispatch(run_id, release_id)
+    return moved

@@ -37,6 +37,9 @@ class RunState:
         self.slots: dict[int, Slot] = {}
         self.open: dict[int, Slot] = {}
         self.parent: dict[str, Any] | None = None
+        self.fork: dict[str, Any] | None = None  # what START says of it: run, at, by, root …
+        self.copied = Spent()  # what the copied entries had spent: on another run's account
+        self.has_relatives = False  # it is a fork, or was forked: its effects may repeat theirs
         self.signals: list[Signal] = []
         self.untaken: dict[str, deque[Signal]] = {}
         self.decisions: list[Decision] = []
@@ -63,6 +66,21 @@ class RunState:
 
     def unsettled(self) -> list[Slot]:
         return list(self.open.values())
+
+    @property
+    def root(self) -> UUID:
+        """The first run of the family of forks; of most runs, itself."""
+        return self.run_id if self.fork is None else UUID(self.fork["root"])
+
+    @property
+    def copied_to(self) -> int:
+        """The last entry that was copied from another run; 0: none was."""
+        return 0 if self.fork is None else int(self.fork["at"])
+
+    @property
+    def askers(self) -> frozenset[str]:
+        """Who wanted it: who started it, and who forked it. None of them is the second pair of eyes."""
+        return frozenset({self.started_by, *(self.fork or {}).get("askers", ())})
 
     @property
     def next_step(self) -> int:
@@ -119,12 +137,21 @@ class RunState:
         if fold is not None and self.beyond is None:
             erased = entry.body.get("$") == ERASED
             fold(self, without_body(entry, begins=entry.step not in self.slots) if erased else entry)
+        if self.fork is not None and entry.seq == self.copied_to:
+            self._begin_own(self.fork)
 
     def _start(self, e: Entry) -> None:
         self.agent, self.input, self.started_by = e.body["agent"], e.body["input"], e.actor
         self.release_id, self.code = e.body["release"], e.body["code"]
         self.labels = e.body.get("labels", {})
-        self.parent = e.body.get("parent")
+        self.fork = e.body.get("fork")
+        self.has_relatives = self.fork is not None
+        self.parent = e.body.get("parent") if self.fork is None else None  # a fork is nobody's child
+
+    def _begin_own(self, fork: dict[str, Any]) -> None:
+        """Behind the last copied entry: its budget is whole, and what the model was asked is the other run's."""
+        self.copied = self.budget_from = spent(self, fork["began"])
+        self.model_attempts.clear()
 
     def _plan(self, e: Entry) -> None:
         by_model = e.actor == MODEL_ACTOR
@@ -289,6 +316,7 @@ class RunState:
 
     def _pin(self, e: Entry) -> None:
         self.release_id = e.body["release"]
+        self.code = e.body.get("code", "")  # that has judged the journal; none has: it is decided again at each claim
 
     def _control(self, e: Entry) -> None:
         control = Control(e.body["verb"], e.body.get("reason", ""), e.actor, e.recorded_at, e.seq, e.body)
@@ -309,6 +337,8 @@ class RunState:
                 self.held = self.diverged = self.braked = None
             case "release":
                 self.quarantined = None
+            case "fork":
+                self.has_relatives = True
             case "retry":
                 self._hurry(control)
 

@@ -32,6 +32,7 @@ class Park:
     awaits_any: bool = False
     signals: str = "[]"
     listed: str = "{}"  # what lists show of the run, as JSON: see `listing`
+    release: str = ""  # that the journal pins it to, if that is another than its worker's: it is queued there
 
     def as_columns(self) -> Mapping[str, Any]:
         return {
@@ -126,12 +127,21 @@ def columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
 
 LET_GO = "SELECT runs_let_go_v4(%s, %s, %s, %s, %s, %s, %s::jsonb, %s::uuid[], %s, %s::jsonb, %s::jsonb)"
 
+# The row follows the journal's last PIN. Head first.
+MOVE = """
+WITH head AS (SELECT run_id FROM journal_head WHERE run_id = %s AND epoch = %s FOR NO KEY UPDATE)
+UPDATE runs_run r SET release_id = %s FROM head WHERE r.id = head.run_id
+"""
+
 
 def let_go(conn: Connection[Any], run_id: UUID, epoch: int, seen: int, park: Park) -> bool:
     """Let a run go without an append. False: it is not ours any more, or a steering entry came that was not read."""
     given = (run_id, epoch, seen, park.status, plain_text(park.reason), park.wake, park.intents,
              list(park.awaits), park.awaits_any, park.signals, park.listed)  # fmt: skip
-    row = conn.execute(LET_GO, given).fetchone()
+    with conn.transaction():
+        if park.release:
+            conn.execute(MOVE, (run_id, epoch, park.release))
+        row = conn.execute(LET_GO, given).fetchone()
     return bool(row and row[0])
 
 

@@ -63,7 +63,7 @@ class Recorder:
         """The state anew, from the journal; the driver with it."""
         entries = self.worker.read(self.run_id)
         self.state = fold(self.run_id, entries)
-        self.driver = driver_for(self.agent, self.state)
+        self.driver = driver_for(self.agent, self.state, entries)
         self.seen = self.state.seq
         self.reminders.clear()
         for entry in entries:
@@ -179,8 +179,10 @@ class Recorder:
 
     def let_go(self, park: Park) -> None:
         """At a checkpoint: with the pending outcomes, or with a word to the database alone."""
-        if self.pending:
+        if self.pending and not park.release:
             self.commit(park=park)
+            return
+        if not self.commit():
             return
         crash_point("before-let-go")
         if self.worker.let_go(self.run_id, self.claim.epoch, self.seen, self.telling(park)):

@@ -109,7 +109,7 @@ class Slice(Flights):
         self.first_step = self.state.next_step
         if self.claim.taken_from is not None:
             self.add(drafts.taken_over(self.claim.epoch, self.claim.taken_from, self.worker.session.id))
-        if self.state.beyond is not None:  # `stop` lets it go
+        if self.state.beyond is not None or self.elsewhere:  # `stop` lets it go
             return
         if self.agent.limited:
             self.admission.put_in_order(self.state)
@@ -146,6 +146,8 @@ class Slice(Flights):
 
     def stop(self) -> Park | None:
         """Why no new attempt may begin, and as what the run is let go then."""
+        if self.elsewhere:
+            return Park("queued", "waits for a worker", release=self.state.release_id)
         if (park := stopped_by(self.state)) is not None:
             return park
         if self.worker.draining:
@@ -155,6 +157,11 @@ class Slice(Flights):
         if time.monotonic() - self.began > SLICE_SECONDS or self.state.next_step - self.first_step > SLICE_STEPS:
             return Park("queued", "its slice is over")
         return None
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether the journal pins the run to another release than this slice's: its agent decides nothing here."""
+        return self.state.release_id != self.agent.release_id
 
     # -- unsettled steps --------------------------------------------------------------------------------------------
 

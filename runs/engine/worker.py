@@ -134,7 +134,7 @@ class Worker:
             self._forget(run_id)
         self.notifier.touch(run_id)
         if park is not None and park.status == "queued":
-            self.send(run_id, release_id)
+            self.send(run_id, park.release or release_id)
         if park is not None and agent.limit is not None:
             self._send_next(agent)
         return park

@@ -18,6 +18,7 @@ from journal.encoding import decode, encode, problems
 from journal.entries import STEERING, Answer, Draft, Entry, Kind
 from runs.agents import Agent
 from runs.engine.claims import TAKES_TURNS, Claim
+from runs.engine.parking import stopped_by
 from runs.engine.projections import Park, Then
 from runs.inputs import check_input, input_refusal
 from runs.memory.permits import MemoryPermits
@@ -32,6 +33,7 @@ TICK = timedelta(milliseconds=1)  # between two appends, so that no two have the
 ENDED = ("done", "failed", "cancelled")
 CLAIMABLE = ("queued", "running", "waiting_for_version")
 GIVES_UP = (*ENDED, "held", "quarantined", "waiting_for_version")  # its permits and its places in line
+STAYS = ("held", "quarantined")
 WAKEABLE = ("waiting", "awaiting_approval", "needs_reconciliation")
 FIRST_ID = 0x01900000_0000_7000_8000_000000000001
 Stored = tuple[Entry, bytes]
@@ -256,7 +258,20 @@ class Memory:
             run.status, run.reason, run.wake = "queued", reason, 0.0
             self.messages.append((run.id, run.release_id))
 
-    def claim(self, run: MemoryRun, session: MemorySession, may_count: bool) -> Claim | str:
+    def pin(self, run: MemoryRun, agent: Agent, actor: str, told: Mapping[str, Any]) -> None:
+        """Move a run that nobody drives to another release. `told`: what PIN says beside the two releases."""
+        pin = Draft(Kind.PIN, {"release": agent.release_id, "from": run.release_id, **told})
+        doubts = {slot.step for slot in run.state.unsettled() if slot.in_doubt}
+        self.permits.free(run.id, self.permits.held(run.id).keys() - doubts)
+        run.release_id = agent.release_id
+        stop = None if run.status not in STAYS else stopped_by(run.state)
+        self.append_person(run, [pin], actor, f"pinned to {agent.name}@{agent.version}", stop is None)
+
+    def claim(
+        self, run: MemoryRun, session: MemorySession, may_count: bool, release_id: str | None = None
+    ) -> Claim | str:
+        if release_id not in (None, run.release_id):
+            return "pinned elsewhere"
         holder = run.session
         orphaned = holder is not None and holder.ended and holder is not session
         progressed = run.crashes > 0 and any(
@@ -292,6 +307,7 @@ class Memory:
 
     def _let_go(self, run: MemoryRun, park: Park) -> None:
         run.session, run.status, run.reason, run.wake = None, park.status, park.reason, park.wake
+        run.release_id = park.release or run.release_id
         run.awaits, run.awaits_any = park.awaits, park.awaits_any
         self._join(run)
 

@@ -88,7 +88,7 @@ class MemoryWorker:
         if run_id in self.driving or self.draining or self.session.ended:
             return None
         crash_point("before-claim")
-        claim = self.memory.claim(self.memory.runs[run_id], self.session, may_count=True)
+        claim = self.memory.claim(self.memory.runs[run_id], self.session, may_count=True, release_id=release_id)
         crash_point("after-claim")
         if not isinstance(claim, Claim):
             return None
@@ -98,7 +98,7 @@ class MemoryWorker:
         finally:
             del self.driving[run_id]
         if park is not None and park.status == "queued":
-            self.send(run_id, release_id)
+            self.send(run_id, park.release or release_id)
         return park
 
     def send(self, run_id: UUID, release_id: str) -> None:

@@ -6,9 +6,8 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from journal.append import append_person, lock_head
 from journal.encoding import encode
-from journal.entries import Draft, Kind
+from journal.entries import Kind
 from runs.errors import AlreadyDecided, DigestMismatch, NotAwaitingApproval
 from runs.models import Run
 from runs.policies import Policy
@@ -17,6 +16,7 @@ from runs.registry import agents
 from runs.tools import Tool
 from tests.rig.crew import Crew, start, state
 from tests.rig.ledger import Ledger
+from tests.rig.versions import next_version, pin
 from tests.runs.policing import approvals, asks, listed, say, sent, the_slot, verdicts
 from tests.runs.policing import desk as desk
 
@@ -46,8 +46,8 @@ def other_policy(desk: Crew, run_id: UUID, patch: pytest.MonkeyPatch) -> None:
 
 
 def other_pin(desk: Crew, run_id: UUID, patch: pytest.MonkeyPatch) -> None:
-    lock_head(run_id)
-    append_person(run_id, [Draft(Kind.PIN, {"release": "0" * 64, "reason": "a test"})], request_id=None, actor="system")
+    """The same contract in another version."""
+    pin(run_id, next_version(run_id))
 
 
 CHANGES: list[tuple[Change, str]] = [

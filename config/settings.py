@@ -28,6 +28,7 @@ HOLDFAST_CONDITIONS = ["recovery.pages.banner.drains_in_force"]  # asked what el
 HOLDFAST_DEMO = os.environ.get("HOLDFAST_DEMO") == "1"  # `up` with its demo: a button there kills workers
 # In development: an agent may change under its version, and its runs go on under the new content.
 HOLDFAST_ALLOW_REDEFINE = os.environ.get("HOLDFAST_ALLOW_REDEFINE") == "1"
+HOLDFAST_PROMOTE = os.environ.get("HOLDFAST_PROMOTE") == "1"  # what a worker announces anew takes the new runs
 # Tests alone may use a database that forgets.
 HOLDFAST_ALLOW_NO_FSYNC = os.environ.get("HOLDFAST_ALLOW_NO_FSYNC") == "tests"
 

@@ -26,6 +26,63 @@ class UnknownRelease(RunsError):
     """The agent has no such release."""
 
 
+class ReleaseTakesNoRuns(RunsError):
+    """No new run can be started under this release."""
+
+    def __init__(self, release: str, stage: str, current: str | None) -> None:
+        instead = f"{current} is current: start under it, or name no release" if current else "promote a release first"
+        super().__init__(f"{release} is {stage}; {instead}.")
+        self.release, self.stage, self.current = release, stage, current
+
+
+class NoCurrentRelease(RunsError):
+    """No release of this agent takes new runs."""
+
+    def __init__(self, agent: str, known: Sequence[str]) -> None:
+        super().__init__(f"Promote one of {', '.join(known)}, or name one of its candidates in `release`.")
+        self.agent = agent
+
+
+class ReleaseNotFound(RunsError):
+    """There is no such release."""
+
+
+class ReleaseUnserved(RunsError):
+    """No live worker serves this release: its new runs would wait for one."""
+
+    def __init__(self, release: str) -> None:
+        super().__init__(f"Start a worker that serves {release} first, or say `anyway`.")
+        self.release = release
+
+
+class ReleaseNeeded(RunsError):
+    """This release cannot retire: something still needs it."""
+
+    def __init__(self, release: str, needs: Sequence[str]) -> None:
+        super().__init__(f"{release}: {'; '.join(needs)}.")
+        self.release, self.needs = release, list(needs)
+
+
+class CanaryTaken(RunsError):
+    """The agent has a canary already: promote that one, or set its share to 0 first."""
+
+    def __init__(self, canary: str, share: int, by: str, at: datetime) -> None:
+        super().__init__(f"{canary} takes {share} of 100 new runs, by {by} at {at:%Y-%m-%d %H:%M:%S} UTC.")
+        self.canary, self.share, self.by, self.at = canary, share, by, at
+
+
+class CanaryIsCurrent(RunsError):
+    """This release is current and takes all new runs: promote another one, or roll back."""
+
+
+class ShareInvalid(RunsError):
+    """The share of a canary is a whole number from 0 to 100."""
+
+
+class NothingBefore(RunsError):
+    """There is no release to roll back to."""
+
+
 class BadInput(RunsError):
     """This cannot be journaled."""
 

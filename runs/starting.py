@@ -21,7 +21,16 @@ from journal.payloads import payload_store
 from runs import stateless
 from runs.audit import PROGRAMS, told
 from runs.dispatch import dispatch
-from runs.errors import BadInput, BusinessIdTaken, RequestKeyTaken, UnknownAgent, UnknownRelease
+from runs.errors import (
+    BadInput,
+    BusinessIdTaken,
+    InputRefused,
+    NoCurrentRelease,
+    ReleaseTakesNoRuns,
+    RequestKeyTaken,
+    UnknownAgent,
+    UnknownRelease,
+)
 from runs.inputs import input_faults, refused_input
 from runs.labels import wrong_labels
 from runs.models import Release, Run, Status
@@ -52,7 +61,8 @@ def start_run(
 ) -> tuple[Run, bool]:
     """The run, and whether it was made now.
 
-    Raises UnknownAgent, UnknownRelease, BadInput (InputRefused), RequestKeyTaken, BusinessIdTaken.
+    Raises UnknownAgent, UnknownRelease, NoCurrentRelease, ReleaseTakesNoRuns, BadInput (InputRefused),
+    RequestKeyTaken, BusinessIdTaken.
     """
     check(input, request_key, labels)
     check_bounds(deadline, priority)
@@ -60,24 +70,44 @@ def start_run(
         raise UnknownAgent("Its name is no text.")
     if release is not None and not is_writable(release):
         raise UnknownRelease("Its name is no text.")
-    chosen = release_for(agent, release)
-    takes, given = chosen.content.get("input"), dict(labels or {})
-    faults = input_faults(takes, input)
-    input = sealed_by(takes, input)
-    asked = {"input": input, "release": release, "labels": given}
-    digest = hashlib.sha256(canonical(asked)).digest() if request_key is not None else None
-    if faults:  # a repeated start gets its run, though a newer release no longer takes the input
-        if request_key is not None and Run.objects.filter(agent=agent, request_key=request_key).exists():
-            return started_under(agent, request_key, digest), False
-        raise refused_input(faults)
-    business_id = business_id_of(chosen.content.get("unique"), given)
-    ends = ends_at(deadline if deadline is not None else chosen.content.get("deadline"))
-    new = NewRun(chosen, input, actor, given, request_key, digest, priority, ends, business_id)
+    order = Order(agent, input, dict(labels or {}), release, request_key)
+    try:
+        chosen = release_for(agent, release, request_key)
+        if faults := input_faults(chosen.content.get("input"), input):
+            raise refused_input(faults)
+    except (InputRefused, NoCurrentRelease, ReleaseTakesNoRuns):
+        if (before := started_under(order)) is not None:  # a repeated start gets its run, whatever the stages are now
+            return before, False
+        raise
+    content = chosen.content
+    business_id = business_id_of(content.get("unique"), order.labels)
+    ends = ends_at(deadline if deadline is not None else content.get("deadline"))
+    takes = content.get("input")
+    new = NewRun(chosen, sealed_by(takes, input), actor, order.labels, request_key, order.digest(takes), priority, ends,
+                 business_id)  # fmt: skip
     run = write_start(new)
     if run is None:
-        return existing(new), False
+        return existing(new, order), False
     transaction.on_commit(functools.partial(dispatch, run.id, chosen.id))
     return run, True
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What was asked for: under one request key always the same. `release`: as it was named, if it was."""
+
+    agent: str
+    input: Any
+    labels: dict[str, str]
+    release: str | None
+    request_key: str | None
+
+    def digest(self, takes: Mapping[str, Any] | None) -> bytes | None:
+        """`takes`: schema of the input, which says what of it is secret."""
+        if self.request_key is None:
+            return None
+        asked = {"input": sealed_by(takes, self.input), "release": self.release, "labels": self.labels}
+        return hashlib.sha256(canonical(asked)).digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +125,11 @@ class NewRun:
     business_id: str | None
 
 
-def existing(new: NewRun) -> Run:
+def existing(new: NewRun, order: Order) -> Run:
     """The run that has this request key already. Raises BusinessIdTaken if it is the business id that is taken."""
-    agent = new.release.agent
-    if new.request_key is not None and Run.objects.filter(agent=agent, request_key=new.request_key).exists():
-        return started_under(agent, new.request_key, new.request_digest)
-    holder = Run.objects.filter(agent=agent, business_id=new.business_id, ended_at__isnull=True).first()
+    if (before := started_under(order)) is not None:
+        return before
+    holder = Run.objects.filter(agent=order.agent, business_id=new.business_id, ended_at__isnull=True).first()
     raise BusinessIdTaken(new.business_id or "", str(holder.id) if holder else None)
 
 
@@ -123,10 +152,13 @@ def check_bounds(deadline: float | datetime | None, priority: int) -> None:
         raise BadInput("A priority is a whole number from 0 to 9.")
 
 
-def started_under(agent: str, request_key: str, digest: bytes | None) -> Run:
+def started_under(order: Order) -> Run | None:
     """The run that has this request key. Raises RequestKeyTaken if it was started with other content."""
-    run = Run.objects.select_related("release").get(agent=agent, request_key=request_key)
-    if bytes(run.request_digest or b"") != digest:
+    if order.request_key is None:
+        return None
+    run = Run.objects.select_related("release").filter(agent=order.agent, request_key=order.request_key).first()
+    # Under its own release: another one may hold other parts of the input secret.
+    if run is not None and bytes(run.request_digest or b"") != order.digest(run.release.content.get("input")):
         raise RequestKeyTaken(str(run.id))
     return run
 
@@ -152,7 +184,7 @@ def write_start(new: NewRun) -> Run | None:
     ]  # fmt: skip
     row = ask(given)
     if row is not None and row[0] is None and own is not None:  # known to this process, but not to this database
-        announce_one(own)
+        announce_one(own, serving=False)
         row = ask(given)
     if row is None:
         return None
@@ -178,7 +210,7 @@ def write_stateless(new: NewRun) -> Run | None:
              new.deadline, new.business_id, started(new))  # fmt: skip
     row = stateless.begin(*given)
     if row is not None and row[0] is None and (own := agents().get(release.id)) is not None:
-        announce_one(own)
+        announce_one(own, serving=False)
         row = stateless.begin(*given)
     if row is None or row[0] is None:
         return None

@@ -20,14 +20,17 @@ from journal.payloads import PayloadStore
 from journal.read import read_entries
 from runs.agents import Agent
 from runs.inputs import input_refusal
+from runs.models import Stage
 from runs.moves import Spawn
 from runs.secrets import sealed_by
 from runs.texts import plain_text
 
-RELEASE = """
-SELECT id, content ->> 'unique', (content ->> 'deadline')::float8, content ->> 'input' FROM runs_release
- WHERE agent = %s AND (%s::text IS NULL OR version = %s OR id = %s) ORDER BY created_at DESC, id DESC LIMIT 1
+CONTRACT = """
+SELECT id, content ->> 'unique', (content ->> 'deadline')::float8, content ->> 'input', stage FROM runs_release
 """
+NAMED = f"{CONTRACT} WHERE agent = %s AND (version = %s OR id = %s) ORDER BY created_at DESC, id DESC LIMIT 1"
+CHOSEN = f"{CONTRACT} WHERE id = (SELECT runs_release_for_v1(%s, %s))"
+KNOWN = "SELECT EXISTS (SELECT FROM runs_release WHERE agent = %s)"
 ENDED = """
 SELECT id, status, reason, ending FROM runs_run WHERE id = ANY (%s) AND ended_at IS NOT NULL
 """
@@ -80,13 +83,12 @@ def newborn(
     conn: Conn, parent: UUID, step: int, move: Spawn, now: float, own: Mapping[str, Agent], store: PayloadStore
 ) -> Newborn:
     """What the child will be: its id, release and START. `own`: this process's agents by release id; `now`: POSIX."""
-    row = _row(conn, RELEASE, (move.agent, move.release, move.release, move.release))
-    if row is None:
-        version = f" in version {move.release}" if move.release else ""
-        return Newborn(step, move.agent, refused=f"no agent {move.agent!r}{version} is announced by any worker")
+    row = _release(conn, parent, step, move)
+    if isinstance(row, str):
+        return Newborn(step, move.agent, refused=row)
     if lost := problems({"input": move.input}, "child"):
         return Newborn(step, move.agent, refused=f"{lost[0]} cannot be journaled: give JSON values, dates or bytes")
-    release, unique, seconds, written = row
+    release, unique, seconds, written, _ = row
     takes = None if written is None else json.loads(written)
     input = sealed_by(takes, move.input)
     if refusal := input_refusal(takes, move.input):
@@ -107,6 +109,23 @@ def newborn(
         body = store.offload(child, body)
     (sealed,) = seal([Draft(Kind.START, body)])
     return Newborn(step, move.agent, child, release, json.dumps(labels), deadline, business or "", sealed, input=input)
+
+
+def _release(conn: Conn, parent: UUID, step: int, move: Spawn) -> tuple[Any, ...] | str:
+    """By stage and share, as any start: the same child falls to the same side when its birth is tried again. Or why
+    there is none. A release that the parent's code names is still good while it is retiring: the parent was written for
+    it, is under way, and nobody could correct it."""
+    if move.release is not None:
+        row = _row(conn, NAMED, (move.agent, move.release, move.release))
+        if row is None:
+            return f"no agent {move.agent!r} in version {move.release} is announced by any worker"
+        return f"{move.agent}@{move.release} is retired" if row[4] == Stage.RETIRED else tuple(row)
+    row = _row(conn, CHOSEN, (move.agent, f"{parent}:{step}"))
+    if row is not None:
+        return tuple(row)
+    if _row(conn, KNOWN, (move.agent,))[0]:
+        return f"no release of {move.agent} takes new runs: one has to be promoted"
+    return f"no agent {move.agent!r} is announced by any worker"
 
 
 def depth_of(conn: Conn, run_id: UUID) -> int:

@@ -22,6 +22,7 @@ from runs.pages.family import open_below
 from runs.pages.meanwhile import MovedOn, act_once, finishing, head_of
 from runs.pages.way_back import way_back
 from runs.queries import find_run, state_of
+from runs.rest.answers import is_stateless
 from runs.run_view import RunView
 from runs.short_ids import short_id
 from runs.signed_in import signed_in
@@ -40,6 +41,7 @@ def acts(request: HttpRequest, ref: str) -> HttpResponseBase:
     offers = [(act, refusal(act, run, state)) for act in CONTROLS.values()]
     asks = [slot for slot in state.unsettled() if slot.kind == "ask"] if run.status not in ENDED else []
     context = act_context(request, run, state) | {"offers": offers, "asks": asks, "records": run.intents}
+    context["stateless"] = is_stateless(run)
     return dialog_or_page(request, "runs/acts.html", context)
 
 

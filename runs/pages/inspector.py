@@ -18,7 +18,7 @@ from runs.models import Evidence, Run, WorkerSession
 from runs.pages.json_lines import Line, json_lines, pretty
 from runs.pages.pointers import pointers_in
 from runs.slots import Signal, Slot
-from runs.state import RunState
+from runs.state import RunState, fold
 
 OF_CALLS = (Kind.TOOL_CALL, Kind.ATTEMPT, Kind.OBS, Kind.RECONCILE)
 LARGEST_COPY = 256 * 2**10  # characters kept in the page for the clipboard
@@ -55,7 +55,8 @@ class Late:
 class EntryPage:
     """`digest`, `link` and `previous` in hex; `link` is empty when it stands in a later entry of the same append.
 
-    `approved`: the seqs that allowed the call; `binds`: whether each names the digest that the call has.
+    `approved`: the seqs that allowed the call; `binds`: whether each names the digest that the call has. `forkable`:
+    whether a fork may begin behind it.
     """
 
     entry: Entry
@@ -73,6 +74,7 @@ class EntryPage:
     binds: bool
     late: list[Late] = field(default_factory=list)
     last: int = 0
+    forkable: bool = False
 
     @property
     def verified(self) -> bool:
@@ -118,7 +120,16 @@ def entry_page(run: Run, state: RunState, entries: Sequence[Entry], seq: int, ma
         binds,
         late_results(run, entry.step) if entry.step is not None and entry.kind in OF_CALLS else [],
         entries[-1].seq,
+        is_fork_point(entries, entry, state),
     )
+
+
+def is_fork_point(entries: Sequence[Entry], entry: Entry, state: RunState) -> bool:
+    """Whether nothing was unsettled when this entry was written: a new run may begin behind it."""
+    if entry.kind == Kind.DONE:
+        return False
+    then = state if state.seq == entry.seq else fold(entry.run_id, entries[: entry.seq])
+    return not then.open and then.cancel is None and then.beyond is None
 
 
 def as_answered(entry: Entry) -> dict[str, Any]:

@@ -27,6 +27,7 @@ PARTIALS = {  # of a run's page, by target
     "#run-facts": "_facts",
     "#outcome": "_outcome",
     "#tree": "_tree",
+    "#relatives": "_relatives",
     "#plan": "_plan",
     "#ruler-scale": "_ruler_scale",
     "#remarks": "_remarks",
@@ -96,7 +97,7 @@ class RunPicture:
             self.since = max(last - WINDOW, 0) + 1
         page = self.reading.page(run, self.asked, since=self.since, proof=self.kept_proof())
         self.proof = page.proof
-        lease, around = page.lease, (page.family, page.line.around)
+        lease, around = page.lease, (page.family, page.line.around, page.relatives)
         held = (lease.live, lease.silent, lease.draining, page.proof.mark.seq)
         tells = (page.last_seq, run.status, run.since, run.reason, run.epoch, held, around)
         if tells == self.told:

@@ -25,7 +25,8 @@ from runs.pages.facts import Pin, Used, pin_of, used_of
 from runs.pages.family import Family, children_named, family_of
 from runs.pages.on_the_way import draining_among
 from runs.pages.plan import Plan, names_of, plan_of
-from runs.pages.ruler import Ruler, ruler
+from runs.pages.relatives import Relatives, relatives_of
+from runs.pages.ruler import Ruler, place, ruler
 from runs.pages.timeline import Around, Holder, Timeline, timeline
 from runs.pages.zones import time_text
 from runs.repeated import Repeated, repeated_in
@@ -67,8 +68,8 @@ class Lease:
     session: WorkerSession | None
     live: bool
     silent: bool
-
     draining: bool = False
+
     @property
     def lost(self) -> bool:
         return self.session is not None and not self.live
@@ -110,6 +111,7 @@ class RunPage:
     ruler: Ruler
     plan: Plan
     remarks: Sequence[Entry]
+    relatives: Relatives
 
     @property
     def repeated(self) -> list[Repeated]:
@@ -137,6 +139,11 @@ class RunPage:
     def shown_state(self) -> int:
         """The seq that the ruler stands at."""
         return min(self.asked.at or self.last_seq, self.last_seq)
+
+    @property
+    def copied_to(self) -> float:
+        """On the ruler, in percent: how far a fork's entries are copied ones."""
+        return place(min(self.run.forked_at or 1, self.last_seq), self.last_seq)
 
     @property
     def pin(self) -> Pin:
@@ -282,7 +289,7 @@ class Reading:
             run=run, state=self.state, lease=lease, line=self.line(shown, lease, now, asked.axis),
             last_seq=self.state.seq, first_seq=first, end_seq=end, now=now, family=self.family(run), asked=asked,
             proof=proof or Proof(), ruler=ruler(self.entries, self.state, held=lease.live),
-            plan=plan_of(self.state, self.entries), remarks=remarks_in(self.entries),
+            plan=plan_of(self.state, self.entries), remarks=remarks_in(self.entries), relatives=relatives_of(run),
         )  # fmt: skip
 
     def line(self, shown: Sequence[Entry], lease: Lease, now: datetime, axis: str) -> Timeline:

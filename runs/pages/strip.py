@@ -30,6 +30,11 @@ class Bar:
     look: str
     x: int
     y: int
+    copied: bool = False
+
+    @property
+    def classes(self) -> str:
+        return f"{self.look} copied" if self.copied else self.look
 
     @property
     def height(self) -> int:
@@ -49,14 +54,15 @@ class Strip:
     def shapes(self) -> SafeString:
         """The bars and lines as SVG. A page has thousands of them: a template would take longer than the database."""
         bars = "".join(
-            f'<rect class="{bar.look}" x="{bar.x}" y="{bar.y}" width="3" height="{bar.height}"></rect>'
+            f'<rect class="{bar.classes}" x="{bar.x}" y="{bar.y}" width="3" height="{bar.height}"></rect>'
             for bar in self.bars
         )
         return mark_safe(bars + "".join(f'<path class="gap" d="M{x} 0v{HEIGHT}"></path>' for x in self.gaps))
 
 
-def strip_of(entries: Sequence[Outline], pending: Collection[int]) -> Strip:
-    """`pending`: the seqs of intents that have no result and that nobody can tell of."""
+def strip_of(entries: Sequence[Outline], pending: Collection[int], copied: int = 0) -> Strip:
+    """`pending`: the seqs of intents that have no result and that nobody can tell of. `copied`: the last entry that a
+    fork has of its source, 0 for a run that is none."""
     bars, gaps, x, epoch = [], [], 0, entries[0].epoch if entries else 0
     for entry in entries:
         if entry.epoch > epoch >= 1:
@@ -64,18 +70,20 @@ def strip_of(entries: Sequence[Outline], pending: Collection[int]) -> Strip:
             x += PITCH
         epoch = max(entry.epoch, epoch)
         look, y = ("PENDING", 0) if entry.seq in pending else LOOKS.get(entry.kind, UNKNOWN)
-        bars.append(Bar(look, x, y))
+        bars.append(Bar(look, x, y, entry.seq <= copied))
         x += PITCH
-    return Strip(bars, gaps, x, sentence(entries, len(gaps), bool(pending)))
+    return Strip(bars, gaps, x, sentence(entries, len(gaps), bool(pending), copied))
 
 
-def sentence(entries: Sequence[Outline], gaps: int, doubt: bool) -> str:
+def sentence(entries: Sequence[Outline], gaps: int, doubt: bool, copied: int = 0) -> str:
     if not entries:
         return "No entries"
     last = entries[-1].seq
     said = "1 entry" if last == 1 else f"{last:,} entries"
     if last > len(entries):
         said += f", the last {len(entries)} shown"
+    if copied:
+        said += f", the first {copied} copied"
     if gaps:
         said += ", 1 new epoch" if gaps == 1 else f", {gaps} new epochs"
     if doubt:

@@ -6,8 +6,11 @@ import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
 
 from django import template
+from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
@@ -15,6 +18,7 @@ from journal.encoding import tagged
 from journal.entries import Entry
 from runs.pages.asked import Asked
 from runs.pages.json_lines import Line, json_lines
+from runs.short_ids import short_id
 from runs.slots import Slot
 from runs.values import readable
 
@@ -28,6 +32,23 @@ def here(context: template.Context, **changed: Any) -> str:
     """The query of this page with something changed: `{% here seq=5 tab="entry" %}`."""
     asked: Asked = context.get("address") or Asked()
     return asked.query(**changed)
+
+
+@register.simple_tag
+def entry_link(run_id: object, seq: object) -> SafeString | str:
+    """seq 5 of r-7f3k9q2m, leading there; what names no run stays text."""
+    try:
+        name = short_id(UUID(str(run_id)))
+    except ValueError:
+        return readable(f"seq {seq} of {run_id}")
+    address = f"{reverse('runs:run', args=[name])}?{urlencode({'seq': str(seq)})}"
+    return format_html('<a href="{}">seq {} of <span class="id">{}</span></a>', address, readable(str(seq)), name)
+
+
+@register.simple_tag
+def address_of(page: Any, **changed: Any) -> str:
+    """The query of a page that knows its own address, with something changed."""
+    return str(page.address(**changed))
 
 
 @register.filter

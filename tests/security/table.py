@@ -84,6 +84,11 @@ PAGES: dict[str, Line] = {
     "gates": Line(),
     "gates/place": Line(OPERATE, OPERATE, {"scope": "tool:refund"} | WHY),
     "gates/<int:gate_id>/lift": Line(OPERATE, OPERATE, WHY),
+    "runs/<str:ref>/replay": Line(ALL, OPERATE, {"release": "x"}),
+    "runs/<str:ref>/replay/<int:replay_id>.json": Line(),
+    "live/replays/<uuid:run_id>": Line(),
+    "runs/<str:ref>/fork": Line(OPERATE, OPERATE, {"at": "1"} | WHY),
+    "runs/<str:ref>/compare": Line(),
     "inbox": Line(),
     "inbox/settled": Line(),
     "inbox/ask-the-tools": Line(NONE, JUDGE, {"item": "x"}),
@@ -143,6 +148,12 @@ API: dict[tuple[str, str], tuple[frozenset[str], Any]] = {
     ("GET", "/gates"): (ALL, None),
     ("POST", "/gates"): (OPERATE, {"scope": "nowhere", "reason": "test"}),
     ("DELETE", "/gates/{gate_id}"): (OPERATE, WHY),
+    ("GET", "/drains"): (ALL, None),
+    ("POST", "/drains"): (OPERATE, {"scope": "nowhere", "reason": "test"}),
+    ("POST", "/drains/preview"): (OPERATE, {"scope": "nowhere"}),
+    ("GET", "/drains/{drain_id}"): (ALL, None),
+    ("POST", "/drains/{drain_id}/extend"): (OPERATE, {"seconds": 5} | WHY),
+    ("DELETE", "/drains/{drain_id}"): (OPERATE, WHY),
 }
 
 
@@ -177,7 +188,8 @@ def address_of(route: str, line: Line, ref: str, run_id: str) -> str:
     found = line.address or route
     given = {
         "<str:ref>": ref, "{ref}": ref, "<uuid:run_id>": run_id, "<str:sha256>": "0" * 64, "<int:seq>": "2",
-        "<int:view_id>": "7", "<int:bulk_id>": "7", "<int:gate_id>": "7", "<int:drain_id>": "7", "<int:evidence>": "7",
+        "<int:view_id>": "7", "<int:bulk_id>": "7", "<int:replay_id>": "7",
+        "<int:gate_id>": "7", "<int:drain_id>": "7", "<int:evidence>": "7",
     }  # fmt: skip
     for word, value in given.items():
         found = found.replace(word, value)

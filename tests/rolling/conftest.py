@@ -1,0 +1,2 @@
+from tests.rig.fixtures import ledger as ledger
+from tests.rig.fleet import fleet as fleet

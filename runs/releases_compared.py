@@ -68,9 +68,8 @@ class ToolChange:
 
     @property
     def places(self) -> list[str]:
-        told = [f"parameter {change.place}" for change in self.parameters]
-        told += ["result"] if self.returns else []
-        return told + [change.place for change in (*self.settings, *self.texts)]
+        told = [f"parameter {change.place}" for change in self.parameters] + ["result"] * bool(self.returns)
+        return told + [change.place for change in self.settings] + [text.place for text in self.texts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +97,8 @@ def diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> Diff:
 def in_words(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     """The places that differ, some of them, as part of a sentence."""
     found = diff(before, after)
-    told = [change.place for change in (*found.fields, *found.texts)] + ["input"] * bool(found.input)
+    told = [change.place for change in found.fields] + [text.place for text in found.texts]
+    told += ["input"] * bool(found.input)
     for tool in found.tools:
         places = ", ".join(tool.places[:LONGEST_TOLD])
         told.append(f"tool {tool.tool} ({places if tool.kind == 'changed' else tool.kind})")
@@ -239,15 +239,14 @@ def _below(schema: Mapping[str, Any], root: Mapping[str, Any], place: str, depth
 
 def _resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
     """What a reference within the schema points to, with what stands beside it."""
-    if not isinstance(schema, Mapping):
-        return {}
+    found: Mapping[str, Any] = schema if isinstance(schema, Mapping) else {}
     for _ in range(DEEPEST):
-        reference = schema.get("$ref")
+        reference = found.get("$ref")
         if not isinstance(reference, str) or not reference.startswith("#/$defs/"):
-            return schema
+            break
         target = (root.get("$defs") or {}).get(reference.removeprefix("#/$defs/"), {})
-        schema = {**target, **_without(schema, ("$ref",))}
-    return schema
+        found = {**target, **_without(found, ("$ref",))}
+    return found
 
 
 SILENT = ("type", "properties", "required", "items", "title", "$defs", "anyOf", "oneOf", "additionalProperties")

@@ -92,7 +92,7 @@ def roll_back(*, agent: str, reason: str, actor: str, anyway: bool = False) -> R
         check_served(before, anyway)
         stage_release(current, Stage.CANDIDATE, actor)
         stage_release(before, Stage.CURRENT, actor)
-        recorded(before, "release.rollback", said, actor, rolled_back=str(current), release=before.id)
+        recorded(before, "release.rollback", said, actor, rolled_back=str(current))
         return before
 
 

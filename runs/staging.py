@@ -5,6 +5,8 @@ The commands are in runs/stages.py; what a release becomes as a worker announces
 
 from __future__ import annotations
 
+from typing import Any
+
 import psycopg
 from django.conf import settings
 from django.db import connection
@@ -144,6 +146,5 @@ def stage_release(release: Release, stage: Stage, actor: str, share: int = 0) ->
     release.refresh_from_db(fields=["staged_at"])
 
 
-def recorded(release: Release, act: str, reason: str, actor: str, **detail: object) -> None:
-    known = {"release": release.id} | detail
-    record(actor, act, agent=release.agent, subject=str(release), reason=reason, **known)
+def recorded(release: Release, act: str, reason: str, actor: str, **detail: Any) -> None:
+    record(actor, act, agent=release.agent, subject=str(release), reason=reason, release=release.id, **detail)

@@ -63,6 +63,7 @@ def serve(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         announce()
 
     agents.cache_clear()
+    registry._announced.clear()
     yield serve
     agents.cache_clear()
 

@@ -38,16 +38,19 @@ STEERING: frozenset[str] = frozenset(
 )
 
 
-# What this code knows: each kind, and the newest version of its body's shape, in which it writes. Whoever raises one
-# adds the upcaster from the version before (journal/upcasters.py).
-VERSIONS: dict[str, int] = dict.fromkeys(map(str, Kind), 1)
+# What this code knows: each kind, and the newest version of its body's shape. Whoever raises one adds the upcaster from
+# the version before (journal/upcasters.py). Version 2 of START and CONTROL tells of forks: who does not know them would
+# not look at what relatives have done, and may drive no run that has any.
+VERSIONS: dict[str, int] = dict.fromkeys(map(str, Kind), 1) | {"START": 2, "CONTROL": 2}
+# Of those, what is written by default: most say nothing new, and older workers go on with them.
+WRITTEN: dict[str, int] = {"START": 1, "CONTROL": 1}
 
 
 @dataclass(slots=True)
 class Draft:
     """An entry to be appended. A decision is refused when a steering entry came after what the append had `seen`.
 
-    `data` is the encoded body, if its maker has it already. `v` 0 stands for the newest version.
+    `data` is the encoded body, if its maker has it already. `v` 0 stands for the version that is written by default.
     """
 
     kind: str
@@ -61,7 +64,7 @@ class Draft:
 
     def __post_init__(self) -> None:
         if not self.v:
-            self.v = VERSIONS.get(self.kind, 1)
+            self.v = WRITTEN.get(self.kind) or VERSIONS.get(self.kind, 1)
 
 
 @dataclass(slots=True)

@@ -47,3 +47,11 @@ class NoSuchEntry(JournalError):
 
 class ImportRefused(JournalError):
     """This journal cannot be imported."""
+
+
+class PrefixErased(JournalError):
+    """A part of this journal was erased: it cannot be copied."""
+
+
+class PrefixDamaged(JournalError):
+    """This journal is not what was written: it is not copied. `journal verify` names every fault."""

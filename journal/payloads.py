@@ -59,7 +59,13 @@ class PayloadStore:
 
     def put(self, run_id: UUID, value: object) -> Pointer:
         """Stores one value: bytes and text as they are, others encoded. It is on the disk when this returns."""
-        data, media_type = _as_bytes(value)
+        return self._keep(run_id, *_as_bytes(value))
+
+    def copy(self, pointer: Pointer, run_id: UUID) -> Pointer:
+        """The same value beside another run's journal. Raises as `load`."""
+        return self._keep(run_id, self.open(pointer), pointer.media_type)
+
+    def _keep(self, run_id: UUID, data: bytes, media_type: str) -> Pointer:
         digest = sha256(data).hexdigest()
         key = f"{run_id}/{digest}"
         try:

@@ -12,7 +12,16 @@ from journal.entries import VERSIONS
 type Body = dict[str, Any]
 type Upcaster = Callable[[Body], Body]
 
-UPCASTERS: dict[tuple[str, int], Upcaster] = {}  # by kind and the version that it lifts from
+
+def as_it_was(body: Body) -> Body:
+    """The newer version only says more."""
+    return body
+
+
+UPCASTERS: dict[tuple[str, int], Upcaster] = {  # by kind and the version that it lifts from
+    ("START", 1): as_it_was,
+    ("CONTROL", 1): as_it_was,
+}
 
 
 def upcast(kind: str, v: int, body: Body) -> Body:

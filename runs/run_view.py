@@ -23,7 +23,8 @@ class RunView:
 
     @property
     def id(self) -> UUID:
-        return self._state.run_id
+        """The same in a fork as in what it was forked from: what was decided with it is decided again."""
+        return self._state.root
 
     @property
     def input(self) -> Any:
@@ -82,5 +83,5 @@ class RunView:
         return self._now or self._state.time_of(self._state.committed_seq)
 
     def random(self, label: str) -> float:
-        """A number in [0, 1) that is the same at each replay."""
-        return random.Random(f"{self._state.run_id}:{label}").random()
+        """A number in [0, 1) that is the same at each replay, and in each fork."""
+        return random.Random(f"{self._state.root}:{label}").random()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from runs.policies import ANY_ONE, Policy
+from runs.short_ids import short_id
 
 
 @dataclass(slots=True)
@@ -63,6 +65,35 @@ class Edit:
         return {"by": self.by, "args": self.args}
 
 
+STANDS = {
+    "succeeded": "which succeeded", "in_doubt": "of which nobody knows yet whether it happened",
+    "awaiting_approval": "which waits for approval", "pending": "which is about to be sent",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """The same effect in a relative, done or to be expected; how it stood when it was looked at."""
+
+    run: UUID
+    seq: int
+    step: int
+    outcome: str
+
+    @property
+    def record(self) -> dict[str, Any]:
+        return {"run": str(self.run), "seq": self.seq, "step": self.step, "outcome": self.outcome}
+
+    @property
+    def in_words(self) -> str:
+        stands = STANDS.get(self.outcome, "which cannot be compared any more")
+        return f"step {self.step} of {short_id(self.run)} (entry {self.seq}), {stands}"
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> Repeat:
+        return cls(UUID(record["run"]), record["seq"], record["step"], record["outcome"])
+
+
 @dataclass(slots=True)
 class Approval:
     """The last request for approval, and what came of it.
@@ -83,6 +114,7 @@ class Approval:
     release: str = ""
     expires: float | None = None  # POSIX seconds
     why: str = ""  # it is asked for anew
+    repeats: Sequence[Repeat] = ()  # what relatives have done, or are about to, that is the same
     fields: dict[str, Any] | None = None
     summary: str | None = None  # of a person's arguments
     grants: list[Decider] = field(default_factory=list)

@@ -13,7 +13,7 @@ from runs.brakes import Spent, spent
 from runs.erased import ERASED, without_body
 from runs.moves import Join
 from runs.policies import Policy
-from runs.slots import Approval, Attempt, Control, Decider, Decision, Edit, Question, Signal, Slot
+from runs.slots import Approval, Attempt, Control, Decider, Decision, Edit, Question, Repeat, Signal, Slot
 
 MODEL_ACTOR = "model"
 # Every other actor is a person, or acts for one. "sdk" is an application that starts runs.
@@ -249,7 +249,7 @@ class RunState:
             b["verdict"], e.seq, e.recorded_at, e.actor, b.get("digest", ""), b.get("note") or "",
             requested_seq=e.seq, requested_at=e.recorded_at, policy=Policy.of(b.get("policy")),
             release=b.get("release", ""), expires=b.get("expires"), why=b.get("why", ""), fields=b.get("fields"),
-            summary=b.get("summary"),
+            summary=b.get("summary"), repeats=tuple(map(Repeat.of, b.get("repeats", ()))),
         )  # fmt: skip
 
     def _reconcile(self, e: Entry) -> None:

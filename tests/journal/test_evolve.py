@@ -116,7 +116,7 @@ def test_an_unknown_kind_is_passed_over(crew: Crew, ledger: Ledger) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "body", "v"),
-    [("BLINK", {"critical": True}, 1), ("CONTROL", {"verb": {"new": "shape"}}, 2)],
+    [("BLINK", {"critical": True}, 1), ("CONTROL", {"verb": {"new": "shape"}}, 3)],
     ids=["critical", "newer"],
 )
 def test_what_must_not_be_passed_over_parks_the_run_for_a_newer_worker(
@@ -136,7 +136,7 @@ def test_what_must_not_be_passed_over_parks_the_run_for_a_newer_worker(
     assert Run.objects.get(id=run_id).status == "done"
 
 
-@pytest.mark.parametrize(("kind", "v"), [("BLINK", 3), *((str(kind), 2) for kind in Kind)])
+@pytest.mark.parametrize(("kind", "v"), [("BLINK", 3), *((str(kind), VERSIONS[kind] + 1) for kind in Kind)])
 def test_pages_and_api_show_it_as_it_is(crew: Crew, ledger: Ledger, kind: str, v: int) -> None:
     run_id = start("keyed", {})
     crew.drive(run_id)

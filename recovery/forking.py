@@ -1,0 +1,182 @@
+"""Fork: a run that begins as a copy of another's first entries and goes on by itself.
+
+The order is the safety argument:
+1. What is copied never changes (entries up to a frontier), so it is read, verified and judged before anything is held.
+2. Payloads are copied before the entries that point to them are committed.
+3. Under the source's head, in one transaction: the fork's journal and row, and the word in the source's journal that
+   it has a relative now. A decision of the source that was not written before that word is refused and made again; so
+   each call of the source either is in its journal before the fork exists, or is compared with the fork's.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, transaction
+from django.utils import timezone
+
+from journal.append import append_person, new_run_id
+from journal.entries import Draft, Entry, Kind
+from journal.payloads import payload_store
+from journal.prefixes import Row, changed_body, copy_payloads, read_prefix, refuse_erased, write_prefix
+from journal.read import read_entries
+from recovery.errors import NotAFrontier, ReleaseRetired
+from recovery.fork_points import ForkPoints, fork_points
+from recovery.pins import lock_stage, target_of
+from runs.approvals import database_now
+from runs.audit import record
+from runs.commands import control, fresh, given_reason, locked_run, tell
+from runs.dispatch import dispatch
+from runs.errors import BusinessIdTaken, StatelessRun
+from runs.models import ENDED, Release, Run, Stage
+from runs.state import RunState, fold
+from runs.trees import business_id_of, started_by
+
+FORK_V = 2  # of START and CONTROL: who does not know families of forks may drive none of their runs
+WAITS = "waits for a worker"
+
+
+@dataclass(frozen=True)
+class Source:
+    """What is forked, as its journal was when it was read. Raises StatelessRun."""
+
+    run: Run
+
+    def __post_init__(self) -> None:
+        if self.run.input is not None:
+            raise StatelessRun("Start it again instead.")
+
+    @cached_property
+    def entries(self) -> list[Entry]:
+        return read_entries(connection, self.run.id)
+
+    @cached_property
+    def points(self) -> ForkPoints:
+        return fork_points(self.run.id, self.entries)
+
+    def state_at(self, at: int) -> RunState:
+        """Raises NotAFrontier."""
+        points = self.points
+        if not points.allows(at):
+            raise NotAFrontier(at, points.why_not(at), points.before(at), points.after(at))
+        return fold(self.run.id, self.entries[:at])
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What is going to be written. `state`: of the copied entries. `pin`: the release, if it is another than theirs."""
+
+    source: Run
+    at: int
+    state: RunState
+    rows: Sequence[Row]
+    release: Release
+    pin: Mapping[str, Any] | None
+    reason: str
+    actor: str
+
+
+def fork_run(*, run_id: UUID, at: int, reason: str, actor: str, release: str | None = None) -> Run:
+    """The fork: it begins with entries 1 to `at` and goes on under the release that they end under, or under `release`
+    (a version, `agent@version` or a digest).
+
+    Raises ReasonMissing, StatelessRun, NotAFrontier, OtherAgent, UnknownRelease, ReleaseRetired, BusinessIdTaken,
+    PrefixDamaged, PrefixErased, PayloadMissing, PayloadAltered, PayloadStoreDown.
+    """
+    said = given_reason(reason)
+    source = Source(fresh(run_id))
+    state = source.state_at(at)
+    target = release_of(source.run, state, release)
+    cut = Cut(source.run, at, state, read_prefix(run_id, at), target, None, said, actor)
+    fork_id = new_run_id()
+    copy_payloads(cut.rows, fork_id, payload_store())
+    with locked_run(run_id, even_ended=True) as held:
+        refuse_erased(run_id, at)
+        write_fork(fork_id, cut, held.run)
+        tell_source(fork_id, cut, held.run)
+    transaction.on_commit(functools.partial(dispatch, fork_id, target.id))
+    return fresh(fork_id)
+
+
+def release_of(run: Run, state: RunState, named: str | None) -> Release:
+    """Raises OtherAgent, UnknownRelease, ReleaseRetired."""
+    found = Release.objects.get(id=state.release_id) if named is None else target_of(run, named)
+    if found.stage == Stage.RETIRED:
+        raise ReleaseRetired(f"({found})")
+    return found
+
+
+def write_fork(fork_id: UUID, cut: Cut, source: Run) -> None:
+    """The fork's journal and row. The caller holds the source's head. Raises ReleaseRetired, BusinessIdTaken."""
+    lock_stage(cut.release)
+    if cut.release.stage == Stage.RETIRED:
+        raise ReleaseRetired(f"({cut.release})")
+    business_id = business_id_of(cut.release.content.get("unique"), cut.state.labels)
+    refuse_taken(source.agent, business_id)
+    lineage = source.lineage or source.id
+    start = cut.rows[0].entry
+    copied_from = {"copied_from": {"run": str(source.id), "seq": 1}} if b'"copied_from":' not in start.body else {}
+    body = changed_body(start.body, copied_from | {"fork": origin(cut, lineage)})
+    changed = {1: (FORK_V, body)}
+    write_prefix(fork_id, cut.rows, source.id, cut.state.copied_to, changed)
+    last_seq = cut.at
+    if more := beginning(cut):
+        last_seq = append_person(fork_id, more, request_id=None, actor=cut.actor).last_seq or last_seq
+    lasts = cut.release.content.get("deadline")
+    Run.objects.create(
+        id=fork_id, agent=source.agent, release=cut.release, labels=cut.state.labels, priority=source.priority,
+        reason=WAITS, as_of_seq=last_seq, business_id=business_id, forked_from=source, forked_at=cut.at,
+        lineage=lineage, tools=sorted(cut.state.tools),
+        deadline_at=timezone.now() + timedelta(seconds=lasts) if lasts else None,
+    )  # fmt: skip
+
+
+def origin(cut: Cut, root: UUID) -> dict[str, Any]:
+    """What START says of the fork. `began`: POSIX seconds by the database's clock; `askers`: who wanted it so far."""
+    askers = cut.state.askers | {started_by(cut.source.id), cut.actor}
+    return {
+        "run": str(cut.source.id), "at": cut.at, "reason": cut.reason, "by": cut.actor, "root": str(root),
+        "began": database_now(), "askers": sorted(askers), "edits": [],
+    }  # fmt: skip
+
+
+def beginning(cut: Cut) -> list[Draft]:
+    """The fork's own first entries: whoever orders it lifts what stopped the source there."""
+    state, written = cut.state, []
+    if cut.pin is not None:
+        written.append(Draft(Kind.PIN, dict(cut.pin)))
+    why = f"forked: {cut.reason}"
+    if state.held is not None or state.diverged is not None or state.braked is not None:
+        written.append(control("resume", why))
+    if state.quarantined is not None:
+        written.append(control("release", why))
+    return written
+
+
+def refuse_taken(agent: str, business_id: str | None) -> None:
+    if business_id is None:
+        return
+    holder = Run.objects.filter(agent=agent, business_id=business_id, ended_at__isnull=True).first()
+    if holder is not None:
+        raise BusinessIdTaken(business_id, str(holder.id))
+
+
+def tell_source(fork_id: UUID, cut: Cut, source: Run) -> None:
+    """It has a relative now, and the first run of a family knows its family."""
+    told = {"fork": str(fork_id), "at": cut.at, "reason": cut.reason}
+    if source.status in ENDED:
+        word = Draft(Kind.NOTE, {"text": f"forked at entry {cut.at}: {cut.reason}"} | told)
+    else:
+        word = Draft(Kind.CONTROL, {"verb": "fork"} | told, v=FORK_V)
+    append_person(source.id, [word], request_id=None, actor=cut.actor)
+    if source.lineage is None:
+        Run.objects.filter(id=source.id).update(lineage=source.id)
+    record(cut.actor, "run.fork", run=source.id, agent=source.agent, reason=cut.reason, at=cut.at, fork=str(fork_id),
+           release=str(cut.release))  # fmt: skip
+    transaction.on_commit(functools.partial(tell, fork_id))

@@ -1,0 +1,176 @@
+"""What the relatives of a run have done or may do: its family of forks, and which of their calls equal its own.
+
+Two runs of a family that are about to do the same must not both go unseen. So a run looks at its relatives only when
+its own intent is committed: of two that look, at least the later one sees the other. Pure, but for the store that large
+arguments lie in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any, Protocol
+from uuid import UUID
+
+from journal.encoding import canonical
+from journal.entries import Entry, Kind
+from journal.errors import PayloadAltered, PayloadMissing
+from runs.secrets import SecretUnreadable, opened, seals_in
+from runs.slots import Repeat, Slot
+from runs.state import RunState
+
+FAMILY = """
+SELECT r.id, r.forked_from_id, r.forked_at, r.ended_at IS NOT NULL, h.last_seq
+  FROM runs_run r JOIN journal_head h ON h.run_id = r.id WHERE r.lineage = %s
+"""
+BEGINS = frozenset({Kind.TOOL_CALL, Kind.ASK, Kind.TIMER, Kind.CHILD})
+UNREADABLE = "cannot be compared"
+
+
+class Store(Protocol):
+    def resolve(self, body: dict[str, Any]) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A run of a family, as its row and its journal's head say."""
+
+    id: UUID
+    forked_from: UUID | None
+    forked_at: int | None
+    ended: bool
+    last_seq: int
+
+
+class Asked(Protocol):
+    """Where relatives are read: the database, or the memory of a test."""
+
+    def family(self, root: UUID) -> Sequence[Member]: ...
+
+    def read_behind(self, run_id: UUID, after: int) -> Sequence[Entry]:
+        """As stored: large values are loaded only where they matter."""
+
+
+def own_from(me: UUID, family: Iterable[Member]) -> dict[UUID, int]:
+    """Behind which entry each relative of `me` has what `me` does not have too: in neither's copied part."""
+    members = {member.id: member for member in family}
+    found = {member.id: member.forked_at or 0 for member in members.values()}
+    cut, walk = inf, members.get(me)
+    while walk is not None and walk.forked_from is not None:
+        cut = min(cut, walk.forked_at or 0)
+        found[walk.forked_from] = max(found.get(walk.forked_from, 0), int(cut))
+        walk = members.get(walk.forked_from)
+    found.pop(me, None)
+    return found
+
+
+def follow(state: RunState, entries: Iterable[Entry]) -> None:
+    """Fold on from a frontier. What belongs to a step before it changes nothing."""
+    for entry in entries:
+        if entry.step is None or entry.step in state.slots or entry.kind in BEGINS:
+            state.apply(entry)
+
+
+@dataclass(slots=True)
+class Relatives:
+    """What a slice knows of its run's relatives; each look reads only what is new."""
+
+    me: UUID
+    root: UUID
+    source: Asked
+    store: Store
+    members: dict[UUID, Member] = field(default_factory=dict)
+    states: dict[UUID, RunState] = field(default_factory=dict)
+
+    def look(self) -> None:
+        family = self.source.family(self.root)
+        begins = own_from(self.me, family)
+        self.members = {member.id: member for member in family if member.id != self.me}
+        for member in self.members.values():
+            state = self.states.setdefault(member.id, RunState(member.id))
+            after = max(state.seq, begins[member.id])
+            if member.last_seq > after:
+                follow(state, self.source.read_behind(member.id, after))
+
+    def slots(self) -> Iterator[tuple[Member, Slot]]:
+        for member in self.members.values():
+            for slot in self.states[member.id].slots.values():
+                yield member, slot
+
+    def repeated_by(self, slot: Slot, first: bool) -> list[Repeat]:
+        """The effects of relatives that this one would repeat, as of the last look. `first`: nothing of it was sent."""
+        found = []
+        for member, theirs in self.slots():
+            if not matters(theirs, member.ended, first):
+                continue
+            unreadable = self.states[member.id].beyond is not None or is_erased(theirs)
+            if unreadable or self.same(slot, theirs):
+                found.append(Repeat(member.id, theirs.seq, theirs.step, UNREADABLE if unreadable else told(theirs)))
+        return sorted(found, key=lambda repeat: (str(repeat.run), repeat.seq))
+
+    def same(self, mine: Slot, theirs: Slot) -> bool:
+        """Equal in what it calls and in what is sent."""
+        if mine.kind != theirs.kind or mine.tool != theirs.tool:
+            return False
+        try:
+            return equal(self.sent(mine), self.sent(theirs))
+        except (PayloadMissing, PayloadAltered):  # nobody can say: a person looks
+            return True
+
+    def sent(self, slot: Slot) -> Any:
+        return self.store.resolve({"sent": slot.body.get("input") if slot.kind == "child" else slot.args})["sent"]
+
+
+def matters(theirs: Slot, ended: bool, first: bool) -> bool:
+    """Whether it has acted, may have, or may yet. Who has been sent before looks only for what has, or may have."""
+    if theirs.kind not in ("call", "child") or theirs.effect == "read":
+        return False
+    if theirs.settled:
+        return theirs.outcome == "succeeded" or (theirs.kind == "child" and theirs.child is not None)
+    if theirs.kind == "child":
+        return theirs.child is not None or (first and not ended)
+    acting = bool(theirs.attempts) and not theirs.surely_not_done
+    return acting or (first and not ended)
+
+
+def is_erased(slot: Slot) -> bool:
+    return slot.kind == "call" and "key" not in slot.body
+
+
+def told(slot: Slot) -> str:
+    """How it stands: its outcome, or its state."""
+    return slot.outcome or slot.state
+
+
+def equal(mine: Any, theirs: Any) -> bool:
+    if canonical(mine) == canonical(theirs):
+        return True
+    if not (any(seals_in(mine)) or any(seals_in(theirs))):
+        return False
+    try:  # sealed under another key
+        return canonical(opened(mine)) == canonical(opened(theirs))
+    except SecretUnreadable:
+        return True
+
+
+def uncovered(found: Collection[Repeat], slot: Slot, succeeded_at: Callable[[Repeat], float | None]) -> list[Repeat]:
+    """Those that the decider of its approval was not told of, and those that succeeded after the grant."""
+    approval = slot.approval
+    if approval is None:
+        return list(found)
+    named = {(repeat.run, repeat.step) for repeat in approval.repeats}
+    granted = approval.at.timestamp() if approval.verdict == "granted" else inf
+    return [
+        repeat for repeat in found if (repeat.run, repeat.step) not in named or (succeeded_at(repeat) or 0.0) > granted
+    ]
+
+
+def in_words(repeats: Sequence[Repeat]) -> str:
+    """The same as step 4 of r-7K3M9Q2A, entry 12, which succeeded."""
+    said = [repeat.in_words for repeat in repeats[:3]]
+    return " and ".join(said) + (f" and {len(repeats) - 3} more" if len(repeats) > 3 else "")
+
+
+def records(repeats: Iterable[Repeat]) -> list[Mapping[str, Any]]:
+    return [repeat.record for repeat in repeats]

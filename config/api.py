@@ -10,6 +10,7 @@ from ninja.openapi.schema import OpenAPISchema
 
 from config.errors import register
 from recovery.api import router as recovery
+from recovery.drain_api import router as drains
 from runs.rest.api import router as runs
 from runs.rest.bulk_api import router as bulk
 from runs.rest.fleet_api import router as fleet
@@ -53,6 +54,7 @@ def build_api() -> NinjaAPI:
     api.add_router("", fleet)
     api.add_router("", bulk)
     api.add_router("", recovery)
+    api.add_router("", drains)
     api.add_router("", _elsewhere())
     return api
 

@@ -7,15 +7,18 @@ judged anew from the tables, so that nobody's death in between leaves anything u
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import transaction
+from django.db import DatabaseError, connection, transaction
 from django.db.models import Q, QuerySet
 
+from journal.crash import crash_point
 from recovery.errors import DrainEnded, DrainExists, DrainLifted, DrainNotFound, TimeoutInvalid
+from recovery.handed_over import reported
 from recovery.in_flight import (
     Blocker,
     InFlight,
@@ -41,6 +44,8 @@ from runs.audit import record
 from runs.errors import GateExists
 from runs.gates import UNSEEN, agent_of, check_scope, gates_seen, given_reason, lift_gate, place_gate
 from runs.models import Gate
+
+log = logging.getLogger("holdfast.sweep")
 
 SYSTEM = "system"
 LONGEST_TIMEOUT = 7 * 24 * 3600.0
@@ -138,9 +143,21 @@ def advance_drains() -> int:
             rows = Drain.objects.select_for_update(of=("self",), skip_locked=True).select_related("gate")
             drain = rows.filter(under_way, pk=pk).first()
             if drain is not None:
+                crash_point("drain-before-phase")
                 advance(drain)
+                crash_point("drain-after-phase")
                 moved += 1
     return moved
+
+
+def follow_drains() -> None:
+    """The sweep's part. What the database refuses now is tried in its next round; its connection is given back."""
+    try:
+        advance_drains()
+    except DatabaseError as error:
+        log.warning("drains cannot be followed now: %s", error)
+    finally:
+        connection.close()
 
 
 def advance(drain: Drain) -> None:
@@ -166,7 +183,7 @@ def hand_over(drain: Drain, reach: Reach, now: datetime) -> None:
     if not left:  # the last one came to its checkpoint in this very moment
         finish(drain, Phase.DONE, now, {"lost": lost(reach)})
         return
-    finish(drain, Phase.HANDED_OVER, now, {"lost": lost(reach), "runs": [handed_over(one, now) for one in left]})
+    finish(drain, Phase.HANDED_OVER, now, {"lost": lost(reach), "runs": [reported(one, now) for one in left]})
 
 
 def enter(drain: Drain, phase: Phase, at: datetime) -> None:
@@ -180,24 +197,6 @@ def finish(drain: Drain, phase: Phase, at: datetime, report: Mapping[str, Any]) 
     drain.ended_at = at
     drain.report |= report
     enter(drain, phase, at)
-
-
-def handed_over(one: InFlight, now: datetime) -> dict[str, Any]:
-    """As the report keeps it."""
-    call = one.call
-    return {
-        "run": str(one.run_id),
-        "agent": one.agent,
-        "version": one.version,
-        "worker": one.worker,
-        "doing": one.doing,
-        "since": one.since.isoformat(),
-        "age": round((now - one.since).total_seconds(), 1),
-        "seq": call.seq if call else None,
-        "step": call.step if call else None,
-        "key": call.key if call else "",
-        "effect": call.effect if call else "",
-    }
 
 
 def remaining(reach: Reach, user: Person | None = None) -> int:
@@ -239,14 +238,29 @@ class Preview:
     @property
     def too_short(self) -> str:
         """Whether the deadline is below the longest timeout in the scope, in a sentence; empty: it is not."""
-        seconds = (self.deadline_at - self.as_of).total_seconds()
-        if self.longest is None or self.longest.seconds <= seconds:
-            return ""
-        one = self.longest
-        return (
-            f"The deadline of {seconds:g} s is below the longest timeout in the scope: {one.name} of {one.release} may "
-            f"take {one.seconds:g} s, and would be handed over while it is open."
-        )
+        return too_short(self.longest, (self.deadline_at - self.as_of).total_seconds())
+
+    @property
+    def warnings(self) -> list[str]:
+        return warned(self.longest, (self.deadline_at - self.as_of).total_seconds(), self.nowhere)
+
+
+def too_short(longest: Longest | None, seconds: float) -> str:
+    if longest is None or longest.seconds <= seconds:
+        return ""
+    return (
+        f"The deadline of {seconds:.0f} s is below the longest timeout in the scope: {longest.name} of "
+        f"{longest.release} may take {longest.seconds:g} s, and would be handed over while it is open."
+    )
+
+
+def warned(longest: Longest | None, seconds: float, alone: Sequence[Nowhere]) -> list[str]:
+    """What to know before it starts, in sentences."""
+    said = [too_short(longest, seconds)]
+    for one in alone:
+        which = f"{one.runs} in flight and {one.queued} queued of {one.release}"
+        said.append(f"Runs would have nowhere to go: {which} wait until another worker serves it.")
+    return [sentence for sentence in said if sentence]
 
 
 def preview(scope: str, timeout: float, user: Person | None = None) -> Preview:
@@ -314,6 +328,10 @@ class Progress:
     @property
     def late(self) -> list[InFlight]:
         return [one for one in self.in_flight if not one.ends_in_time(self.drain.deadline_at)]
+
+    @property
+    def warnings(self) -> list[str]:
+        return warned(self.longest, (self.drain.deadline_at - self.drain.created_at).total_seconds(), self.nowhere)
 
     @property
     def done_by(self) -> datetime | None:

@@ -180,6 +180,7 @@ def in_flight(reach: Reach, user: Person | None = None) -> list[InFlight]:
         part = rows[first : first + BATCH]
         tails = read_tails(None, [row.id for row in part], undecided=True)
         for row in part:
+            assert row.session_id is not None
             told = told_of(row, workers[row.session_id], fold(row.id, tails.get(row.id, ())))
             if reach.tool is None or any(call.does == CALL and call.tool == reach.tool for call in told.calls):
                 found.append(told)

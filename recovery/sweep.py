@@ -20,6 +20,7 @@ import psycopg
 from journal.partitions import ensure_partitions
 from recovery.bulk import carry_out_bulk
 from recovery.chains import Verifying
+from recovery.drains import follow_drains
 from runs import stateless, trees
 from runs.engine import permits
 from runs.engine.claims import agents_over_limit, next_in_flight
@@ -117,6 +118,11 @@ SELECT extract(epoch FROM least(
        ) - clock_timestamp())::float8
 """
 BULK = "SELECT EXISTS (SELECT FROM runs_bulkact WHERE ended_at IS NULL)"
+DRAINS = """
+SELECT EXISTS (SELECT FROM recovery_drain WHERE ended_at IS NULL)
+    OR EXISTS (SELECT FROM runs_gate g JOIN recovery_drain d ON d.gate_id = g.id
+                WHERE g.lifted_at IS NULL AND d.until_gone)
+"""
 POLL = 0.25  # seconds between two looks whether something will be due sooner than was known
 
 Dispatch = Callable[[UUID, str], bool]
@@ -168,6 +174,8 @@ class Sweep:
         self._looked, stopped = row
         self._cancel_late(conn)
         sent = 0 if stopped else self._send_waiting(conn)
+        if (row := conn.execute(DRAINS).fetchone()) is not None and row[0]:
+            follow_drains()
         row = conn.execute(BULK).fetchone()
         self._more_bulk = bool(row and row[0]) and carry_out_bulk(self.stopping.is_set)
         self._verifying.once(conn)

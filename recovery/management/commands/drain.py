@@ -1,0 +1,167 @@
+"""Drains a scope: `manage.py drain --scope release:refund-desk@7 --timeout 300 --wait`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import ClassVar
+
+import click
+from django.db import InterfaceError, OperationalError, connection
+
+from recovery.drain_api import drain_detail, preview_out
+from recovery.drains import (
+    DEFAULT_TIMEOUT,
+    Preview,
+    Progress,
+    advance_drains,
+    find_drain,
+    order_drain,
+    preview,
+    progress,
+)
+from recovery.errors import RecoveryError
+from recovery.handed_over import HandedOver, handed_over
+from recovery.in_flight import InFlight
+from recovery.models import Drain, Phase
+from runs.access import shell_actor
+from runs.counts import counted
+from runs.management.arguments import RunsCommand, as_json, span
+from runs.short_ids import short_id
+from terminal.command import DONE, FAILED, HELP, INTERRUPTED, PASSED, exit_codes
+from terminal.numbers import Number
+from terminal.screen import Cell, Column, Screen, Styled
+
+LOOKS = 0.5  # seconds between two looks
+AWAY = (OperationalError, InterfaceError)
+COLUMNS = (
+    Column("run", keep=True), Column("agent"), Column("doing", keep=True), Column("age", keep=True, right=True),
+    Column("seq", right=True), Column("step", right=True), Column("key"), Column("worker"),
+)  # fmt: skip
+REPORT = (*COLUMNS, Column("by now"))
+CODES = exit_codes(
+    exit_1="with --wait: it was called off", exit_3="with --wait: the deadline passed, and what was left is handed over"
+)
+the_scope = click.option(
+    "--scope", default="all", show_default=True, metavar="all|agent:X|release:X@V|worker:W|region:R|tool:T"
+)
+
+
+@click.command("drain", context_settings=HELP, epilog=CODES)
+@the_scope
+@click.option("--timeout", type=Number(), default=DEFAULT_TIMEOUT, show_default=True, metavar="S", help="Seconds.")
+@click.option("--reason", default="drained at the shell", show_default=True, help="Kept with the drain and its gate.")
+@click.option("--wait", is_flag=True, help="Until nothing is in flight, or the deadline.")
+@click.option("--until-gone", is_flag=True, help="Of a worker: lifted by itself once its process is gone.")
+@click.option("--dry-run", is_flag=True, help="Only say what it would touch.")
+@as_json
+@click.pass_obj
+def words(
+    screen: Screen, /, scope: str, timeout: float, reason: str, wait: bool, until_gone: bool, dry_run: bool,
+    as_json: bool,
+) -> int:  # fmt: skip
+    """Send nothing more in the scope, and let its runs reach a checkpoint until the deadline.
+
+    The last line is the drain's id. Its gate stays until `undrain`. Ctrl-C while it waits leaves the drain in force.
+    """
+    seen = preview(scope, timeout)
+    for sentence in seen.warnings:
+        screen.note(sentence)
+    if dry_run:
+        tell_preview(screen, seen, as_json)
+        return DONE
+    drain = order_drain(scope=scope, timeout=timeout, reason=reason, actor=shell_actor(), until_gone=until_gone)
+    if wait:
+        screen.note(f"drain {drain.pk}: the deadline is {drain.deadline_at:%Y-%m-%d %H:%M:%S} UTC")
+        try:
+            drain = wait_for(screen, drain.pk)
+        except KeyboardInterrupt:
+            screen.note(f"\nDrain {drain.pk} stays in force. Follow it on /drains/{drain.pk}, or lift it: "
+                        f"manage.py undrain --scope {drain.pk}")  # fmt: skip
+            return INTERRUPTED
+    return tell(screen, drain, as_json)
+
+
+def wait_for(screen: Screen, drain_id: int) -> Drain:
+    """Until it has ended. A database that is away is waited for: the drain is in it, and so is the deadline."""
+    said, away = "", False
+    while True:
+        try:
+            advance_drains()
+            seen = progress(find_drain(drain_id))
+            if seen.drain.ended_at is not None:
+                return seen.drain
+            if away or state_of(seen) != said:
+                said, away = state_of(seen), False
+                screen.note(said)
+        except AWAY as error:
+            if not away:
+                screen.note(f"the database does not answer, the drain stays in force: {str(error).splitlines()[0]}")
+            away = True
+            connection.close()
+        time.sleep(LOOKS)
+
+
+def state_of(seen: Progress) -> str:
+    if seen.not_yet_at:
+        return f"stopping: {', '.join(seen.not_yet_at)} may not have heard of it yet"
+    left = ", ".join(f"{blocker.count} in {blocker.name}" for blocker in seen.blockers)
+    return f"reaching checkpoints: {counted(seen.remaining)} left ({left})" if left else "nothing is left"
+
+
+def tell(screen: Screen, drain: Drain, as_json: bool) -> int:
+    """The last line is its id; the exit code tells how it ended, if it was waited for."""
+    if as_json:
+        screen.json(drain_detail(drain).model_dump(mode="json"))
+    else:
+        if drain.phase == Phase.HANDED_OVER:
+            screen.table(REPORT, map(report_row, handed_over(drain)))
+        screen.say(drain.scope, phase_cell(drain), f"{drain.in_flight} in flight when it was ordered")
+        screen.line(str(drain.pk))
+    if (lost := drain.report.get("lost")) and not as_json:
+        screen.note(f"{counted(lost)} runs were left by workers that are gone: resume has them")
+    return {Phase.HANDED_OVER: PASSED, Phase.LIFTED: FAILED}.get(Phase(drain.phase), DONE)
+
+
+def phase_cell(drain: Drain) -> Styled:
+    looks = {Phase.DONE: "green", Phase.HANDED_OVER: "yellow", Phase.LIFTED: "dim"}
+    return Styled(drain.phase.replace("_", " "), looks.get(Phase(drain.phase), "magenta"))
+
+
+def report_row(one: HandedOver) -> tuple[Cell, ...]:
+    by_now = f"{one.outcome}, run {one.status}" if one.outcome else f"run {one.status}"
+    return (
+        str(one.run_id), f"{one.agent}@{one.version}", one.doing, span(one.age), one.seq, one.step, one.key, one.worker, by_now,
+    )  # fmt: skip
+
+
+def tell_preview(screen: Screen, seen: Preview, as_json: bool) -> None:
+    if as_json:
+        screen.json(preview_out(seen).model_dump(mode="json"))
+        return
+    if seen.taken_by:
+        screen.note(seen.taken_by)
+    screen.table(COLUMNS, flying_rows(screen, seen), empty="Nothing is in flight there.")
+    parked = ", ".join(f"{counted(count)} {status.replace('_', ' ')}" for status, count in sorted(seen.parked.items()))
+    screen.say("workers", ", ".join(seen.workers) or "none")
+    screen.say("parked, not touched", parked or "none")
+    screen.say("in doubt", str(seen.in_doubt))
+
+
+def flying_rows(screen: Screen, seen: Preview) -> Iterator[tuple[Cell, ...]]:
+    for one in seen.in_flight:
+        yield flying_row(screen, one, (seen.as_of - one.since).total_seconds())
+
+
+def flying_row(screen: Screen, one: InFlight, age: float) -> tuple[Cell, ...]:
+    called: tuple[Cell, ...] = (None, None, None)
+    if one.call is not None:
+        called = one.call.seq, one.call.step, one.call.key
+    name = short_id(one.run_id) if screen.terminal else str(one.run_id)
+    return name, f"{one.agent}@{one.version}", one.doing, span(age), *called, one.worker
+
+
+class Command(RunsCommand):
+    help = "Send nothing more in a scope, and let its runs reach a checkpoint until a deadline."
+    refusals: ClassVar = (*RunsCommand.refusals, RecoveryError)
+    words = words

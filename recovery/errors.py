@@ -161,3 +161,15 @@ class NotAFrontier(CannotFork):
         near = " and ".join(f"entry {seq}" for seq in (before, after) if seq is not None)
         super().__init__(f"Entry {at} is none: {why}. {f'The nearest are {near}' if near else 'There is none'}.")
         self.at, self.before, self.after = at, before, after
+
+
+class TooManyReplays(RecoveryError):
+    """So many journals are being decided again already; wait until some of them are done."""
+
+    def __init__(self, whose: str, most: int) -> None:
+        super().__init__(f"({whose}: at most {most} at once)")
+        self.most = most
+
+
+class ReplayNotFound(RecoveryError):
+    """There is no such replay."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 
-from journal.encoding import tagged
 from journal.entries import Entry, Kind
 from runs.pages.summaries import summary
 from runs.pages.text_diff import TextDiff, text_diff
@@ -58,17 +57,16 @@ class Cell:
 
 def points_of(result: Mapping[str, Any], entries: Sequence[Entry]) -> list[Point]:
     """By seq: the divergences, then the decisions that were not reached, the first few."""
-    found = [point_of(one, entries) for one in result.get("divergences", ())]
-    stopped = result.get("stopped_at")
+    found = [point_of(one, entries) for one in result["divergences"]]
+    found += [asked_again(one, entries) for one in (result["model"] or {}).get("divergences", ())]
+    found.sort(key=lambda point: point.seq)
+    stopped = result["stopped_at"]
     if stopped is None:
         return found
-    behind = [entry for entry in entries if entry.seq >= stopped and entry.kind in TELLING]
     told = {point.seq for point in found}
-    return found + [
-        Point(e.seq, e.kind, title_of(e), SKIPPED, "Not reached", f"the replay stopped at seq {stopped}")
-        for e in behind[:MOST_SKIPPED]
-        if e.seq not in told
-    ]
+    behind = [e for e in entries if e.seq >= stopped and e.kind in TELLING and e.seq not in told]
+    why = f"stopped at seq {stopped}: {result['stopped_why']}"
+    return found + [Point(e.seq, e.kind, title_of(e), SKIPPED, "Not reached", why) for e in behind[:MOST_SKIPPED]]
 
 
 def point_of(one: Mapping[str, Any], entries: Sequence[Entry]) -> Point:
@@ -86,6 +84,11 @@ def point_of(one: Mapping[str, Any], entries: Sequence[Entry]) -> Point:
     )
 
 
+def asked_again(one: Mapping[str, Any], entries: Sequence[Entry]) -> Point:
+    """What the model said otherwise when it was asked again: that it differs is in its nature."""
+    return replace(point_of(one, entries), look=TEXT, word="Model says otherwise", what="model")
+
+
 def title_of(entry: Entry) -> str:
     """The tool of a call, what a plan thought, the name of a child; else the entry in a line."""
     body = entry.body
@@ -96,10 +99,10 @@ def title_of(entry: Entry) -> str:
 def cells_of(result: Mapping[str, Any], last: int) -> list[Cell]:
     """A bar an entry, or one for some entries of a long journal: the loudest of them."""
     looks = [SAME] * last
-    stopped = result.get("stopped_at")
+    stopped = result["stopped_at"]
     if stopped is not None:
         looks[stopped - 1 :] = [SKIPPED] * max(last - stopped + 1, 0)
-    for one in result.get("divergences", ()):
+    for one in divergences_of(result):
         if 0 < (seq := one["seq"]) <= last and looks[seq - 1] != DIVERGES:
             looks[seq - 1] = DIVERGES if one["effect"] else TEXT
     each = max(ceil(last / MOST_CELLS), 1)
@@ -107,6 +110,12 @@ def cells_of(result: Mapping[str, Any], last: int) -> list[Cell]:
     width = 100 / max(len(groups), 1)
     gap = min(width * 0.12, 0.3)
     return [Cell(round(n * width, 3), round(width - gap, 3), loudest(group)) for n, group in enumerate(groups)]
+
+
+def divergences_of(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """With a model's other answers, which count for words."""
+    again = (result["model"] or {}).get("divergences", ())
+    return [*result["divergences"], *({**one, "effect": False} for one in again)]
 
 
 def loudest(looks: Sequence[str]) -> str:
@@ -117,12 +126,12 @@ def loudest(looks: Sequence[str]) -> str:
 
 def strip_says(result: Mapping[str, Any], last: int) -> str:
     """The strip in a sentence."""
-    found = result.get("divergences", ())
+    found = divergences_of(result)
     effect = unique(str(one["seq"]) for one in found if one["effect"])
     text = unique(str(one["seq"]) for one in found if not one["effect"])
     said = [f"{listed(text)} differ{'s' if len(text) == 1 else ''} in text"] if text else []
     said += [f"{listed(effect)} diverge{'s' if len(effect) == 1 else ''}"] if effect else []
-    stopped = result.get("stopped_at")
+    stopped = result["stopped_at"]
     first = stopped + (str(stopped) in [*effect, *text]) if stopped is not None else last + 1
     if first <= last:
         said.append(f"{first} to {last} not reached" if first < last else f"{last} not reached")
@@ -150,7 +159,7 @@ def written(value: Any) -> str:
     if isinstance(value, str):
         return readable(value)
     alone = value[0] if isinstance(value, list) and len(value) == 1 else value
-    return readable(json.dumps(struck(tagged(alone)), indent=2, ensure_ascii=False, default=str))
+    return readable(json.dumps(struck(alone), indent=2, ensure_ascii=False, default=str))
 
 
 def struck(value: Any) -> Any:

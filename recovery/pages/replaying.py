@@ -17,10 +17,10 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_GET, require_http_methods
 
-from journal.entries import Entry, Kind
+from journal.entries import Entry
 from recovery.fork_points import fork_points
 from recovery.models import Purpose, Replay
-from recovery.pages.replay_points import DIVERGES, Point, cells_of, diff_of, points_of, strip_says
+from recovery.pages.replay_points import DIVERGES, TEXT, Point, cells_of, diff_of, points_of, strip_says
 from recovery.pages.targets import Target, targets_of
 from runs.access import CONTROL, VIEW
 from runs.errors import StatelessRun
@@ -101,7 +101,7 @@ class ReplayPage:
 
     @property
     def in_text(self) -> int:
-        return sum(point.found is not None for point in self.points) - self.in_effect
+        return sum(point.look == TEXT for point in self.points)
 
     @property
     def first(self) -> Point | None:
@@ -157,11 +157,6 @@ class ReplayPage:
     def pins(self) -> tuple[Pin, Pin]:
         there = Run(release=self.target.release, release_id=self.target.release.id)
         return pin_of(self.run, self.state), pin_of(there, RunState(self.run.id))
-
-    @property
-    def settled_calls(self) -> int:
-        """Calls whose results came from the journal."""
-        return sum(entry.kind == Kind.TOOL_CALL for entry in self.entries[: self.last])
 
     @property
     def model(self) -> str:

@@ -71,10 +71,11 @@ class Replay(models.Model):
     dispatches = models.IntegerField(db_default=0)
     taken_by = models.UUIDField(null=True, help_text="The session of the worker that decides.")
     taken_at = models.DateTimeField(null=True)
+    takes = models.IntegerField(db_default=0, help_text="How often a worker took it: each but the last died over it.")
     ended_at = models.DateTimeField(null=True)
     as_of_seq = models.BigIntegerField(null=True, help_text="The journal's end when it was read.")
-    verdict = models.TextField(db_default="", help_text="same, diverged; of a pin: compatible, fork needed, refused.")
-    result = models.JSONField(null=True, help_text="See recovery.replays.Result.")
+    verdict = models.TextField(db_default="", help_text="same, diverged, incomplete; of a pin: compatible, fork needed, refused.")
+    result = models.JSONField(null=True, help_text="See recovery.redecided.Result.")
     error = models.TextField(db_default="", help_text="Why there is no result.")
 
     class Meta:

@@ -159,7 +159,7 @@ class Telling:
         self.found.compared += 1
         recorded, given = recorded_moves(made, slots), given_moves(attempted)
         first = slots[made.steps[0]]
-        same_shape = made.join == attempted.join and list(map(shape, recorded)) == list(map(shape, given))
+        same_shape = made.join == attempted.join and same_shapes(recorded, given)
         if same_shape:
             self.asked |= {
                 step: move
@@ -168,10 +168,10 @@ class Telling:
             }
         if same_shape and made.join == "all":
             self._arguments(made, slots, recorded, given)
-        elif not same_decision(recorded, given, made.join, attempted.join):
-            says = sentence(recorded, given, made.join, attempted.join) if given else no_moves(made)
-            self._add(first.seq, first.step, "arguments" if same_shape else "decision",
-                      shown(recorded, made.join), shown(given, attempted.join), says)  # fmt: skip
+        elif (other := differing(recorded, given, made.join, attempted.join)) is not None:
+            kind, says = other
+            self._add(first.seq, first.step, kind, shown(recorded, made.join), shown(given, attempted.join),
+                      says if given else no_moves(made))  # fmt: skip
         if same_shape:
             self._text(made, attempted)
         elif self.agent.flow is not None:
@@ -238,6 +238,18 @@ class Telling:
     def _add(self, seq: int, step: int | None, kind: Sort, recorded: Any, attempted: Any, says: str) -> None:
         told = Divergence(seq, step, kind, kind != "text", struck(recorded), struck(attempted), struck_text(says))
         self.found.divergences.append(told)
+
+
+def differing(recorded: Records, given: Records, join: str, given_join: str) -> tuple[Sort, str] | None:
+    """In which way the decision is another, and a sentence that says how; None: it is the same."""
+    if same_decision(recorded, given, join, given_join):
+        return None
+    kind: Sort = "arguments" if join == given_join and same_shapes(recorded, given) else "decision"
+    return kind, sentence(recorded, given, join, given_join)
+
+
+def same_shapes(recorded: Records, given: Records) -> bool:
+    return list(map(shape, recorded)) == list(map(shape, given))
 
 
 def some(said: Mapping[str, Any]) -> dict[str, Any]:

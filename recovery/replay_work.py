@@ -1,0 +1,226 @@
+"""A worker decides a journal again for whoever ordered it. No call, and no write but to the order's own row.
+
+1. The row is taken under the worker's session: of two workers with the same message one goes on.
+2. The agent's code decides in a thread that can be given up: it may not return.
+3. What was found is written if the row is still this session's. A worker that dies in between leaves a row of an ended
+   session, which the sweep sends to another; one at which three workers died is given up.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from psycopg.types.json import Jsonb
+from psycopg_pool import PoolTimeout
+
+from journal.crash import Crashed, crash_point
+from journal.encoding import decode
+from journal.errors import PayloadAltered, PayloadMissing, PayloadStoreDown
+from recovery.redecided import Result, column_text, decided_again
+from runs.agents import Agent, FunctionModel
+from runs.engine.calls import Ended, Raised
+from runs.engine.claims import Lost
+from runs.engine.worker import Worker
+from runs.outcomes import describe
+
+log = logging.getLogger("holdfast.replays")
+
+LONGEST = 600.0  # seconds that one replay may take
+LOOK_EVERY = 0.05
+MOST_DEATHS = 3
+SHARE = 4  # of a process's runs at a time, one in so many may be replays
+# Not ended, of a release that is served here, and nobody's: of no live session, or of one that does nothing any more.
+TAKE = """
+UPDATE recovery_replay r SET taken_by = %(session)s, taken_at = clock_timestamp(), takes = r.takes + 1
+ WHERE r.id = %(id)s AND r.ended_at IS NULL AND r.release_id = ANY (%(serves)s)
+   AND (r.taken_by IS NULL OR r.taken_at < clock_timestamp() - make_interval(secs => %(longest)s)
+        OR EXISTS (SELECT FROM runs_workersession s WHERE s.id = r.taken_by AND s.ended_at IS NOT NULL))
+RETURNING r.run_id, r.release_id, r.purpose, r.at, r.edits, r.asks_model, r.takes
+"""
+GIVE_BACK = """
+UPDATE recovery_replay SET taken_by = NULL, taken_at = NULL, takes = takes - 1, dispatched_at = NULL, dispatches = 0
+ WHERE id = %(id)s AND taken_by = %(session)s AND ended_at IS NULL
+"""
+FINISH = """
+UPDATE recovery_replay SET ended_at = clock_timestamp(), as_of_seq = %(as_of)s, verdict = %(verdict)s,
+       result = %(result)s, error = %(error)s
+ WHERE id = %(id)s AND taken_by = %(session)s AND ended_at IS NULL
+"""
+
+_places: dict[UUID | None, threading.BoundedSemaphore] = {}
+_lock = threading.Lock()
+
+
+class GivenUp(Exception):
+    """The agent's code did not decide in time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """A row as it was taken."""
+
+    id: int
+    run_id: UUID
+    release_id: str
+    purpose: str
+    at: int | None
+    edits: list[dict[str, Any]]
+    asks_model: bool
+    takes: int
+
+
+@dataclass(slots=True)
+class Deciding:
+    """A job for the worker's call threads. `began`: when the agent's code was last asked, and for which entry."""
+
+    decide: Callable[[Callable[[int], None]], Result]
+    came_back: Callable[[], None]
+    began: tuple[int, float] = field(default_factory=lambda: (0, time.monotonic()))
+    how: Ended | None = None
+    over: threading.Event = field(default_factory=threading.Event)
+    left: bool = False
+
+    def watch(self, seq: int) -> None:
+        if self.left:
+            raise SystemExit  # nobody waits for it any more
+        self.began = (seq, time.monotonic())
+
+    def run(self) -> Result:
+        return self.decide(self.watch)
+
+    def ended(self, how: Ended) -> None:
+        self.how = how
+        self.over.set()
+        if self.left:
+            self.came_back()
+
+
+def carry_out(worker: Worker, replay_id: int) -> None:
+    """Take the order, decide, write what was found. What cannot be done now is left to the next message."""
+    places = places_of(worker)
+    if worker.draining or worker.session.ended or not places.acquire(blocking=False):
+        return
+    try:
+        ordered = take(worker, replay_id)
+        if ordered is not None:
+            work_on(worker, ordered)
+    except (psycopg.Error, PoolTimeout, Lost) as error:
+        log.warning("replay %s is left to another: %s", replay_id, error)
+    finally:
+        places.release()
+
+
+def places_of(worker: Worker) -> threading.BoundedSemaphore:
+    """Replays that this process decides at once: the threads are the runs'."""
+    with _lock:
+        own = _places.get(worker.session.id)
+        if own is None:
+            _places.clear()
+            own = _places[worker.session.id] = threading.BoundedSemaphore(max(1, worker.session.concurrency // SHARE))
+        return own
+
+
+def take(worker: Worker, replay_id: int) -> Ordered | None:
+    given = {"id": replay_id, "session": worker.session.id, "serves": list(worker.agents), "longest": LONGEST + 60}
+    with worker.connections.connection() as conn:
+        row = conn.execute(TAKE, given).fetchone()
+    crash_point("after-replay-taken")
+    return Ordered(replay_id, *row) if row is not None else None
+
+
+def work_on(worker: Worker, ordered: Ordered) -> None:
+    if ordered.takes > MOST_DEATHS:
+        return finish(worker, ordered, None, f"{MOST_DEATHS} workers died or stood still over it")
+    agent = worker.agents[ordered.release_id]
+    try:
+        found = decide(worker, agent, ordered)
+    except Crashed:
+        raise
+    except (GivenUp, ValueError, PayloadMissing, PayloadAltered, PayloadStoreDown) as error:
+        return finish(worker, ordered, None, str(error))
+    except (psycopg.Error, PoolTimeout, Lost):
+        raise
+    except Exception as error:
+        log.exception("replay %s failed", ordered.id)
+        return finish(worker, ordered, None, f"the worker could not decide it again: {describe(error)}")
+    if found is None:  # the worker drains
+        with worker.connections.connection() as conn:
+            conn.execute(GIVE_BACK, {"id": ordered.id, "session": worker.session.id})
+        return None
+    return finish(worker, ordered, found, "")
+
+
+def decide(worker: Worker, agent: Agent, ordered: Ordered) -> Result | None:
+    """None: the worker drains and has given it up. Raises GivenUp, and what reading or editing the journal raises."""
+    entries = worker.read(ordered.run_id)
+    if ordered.at is not None and ordered.at > len(entries):
+        raise ValueError(f"the journal has no entry {ordered.at}, it ends with {len(entries)}")
+    edits = decode(json.dumps(ordered.edits).encode())
+
+    def again(watch: Callable[[int], None]) -> Result:
+        return decided_again(
+            agent, entries, ordered.purpose, at=ordered.at, edits=edits, asks_model=ordered.asks_model, watch=watch
+        )
+
+    job = Deciding(again, worker.calls.came_back)
+    worker.calls.start(job)
+    limit = worker.decision_limit
+    if ordered.asks_model and isinstance(agent.decide, FunctionModel):
+        limit = max(limit, agent.decide.timeout)
+    if not wait(worker, job, limit):
+        return None
+    if isinstance(job.how, Raised):
+        raise job.how.error
+    assert job.how is not None
+    return job.how.value  # type: ignore[no-any-return]
+
+
+def wait(worker: Worker, job: Deciding, limit: float) -> bool:
+    """Until the job is over; False: the worker drains. Raises GivenUp after `limit` seconds in one decision."""
+    began = time.monotonic()
+    while not job.over.wait(LOOK_EVERY):
+        now = time.monotonic()
+        seq, since = job.began
+        if worker.draining or not worker.session.alive:
+            leave(worker, job)
+            return False
+        if now - since >= limit:
+            leave(worker, job)
+            raise GivenUp(f"the agent's code did not decide within {limit:g} s (what entry {seq} decided)")
+        if now - began >= LONGEST:
+            leave(worker, job)
+            raise GivenUp(f"it was not decided within {LONGEST:g} s (it had come to entry {seq})")
+    return True
+
+
+def leave(worker: Worker, job: Deciding) -> None:
+    """Its thread cannot be stopped: it is counted as lost until it comes back."""
+    job.left = True
+    worker.calls.abandon()
+
+
+def finish(worker: Worker, ordered: Ordered, found: Result | None, error: str) -> None:
+    """Written as soon as the database answers, for as long as the session lives."""
+    crash_point("before-replay-written")
+    given = {
+        "id": ordered.id, "session": worker.session.id, "error": column_text(error),
+        "as_of": found["as_of_seq"] if found is not None else None,
+        "verdict": found["verdict"] if found is not None else "",
+        "result": Jsonb(found) if found is not None else None,
+    }  # fmt: skip
+    while True:
+        try:
+            with worker.connections.connection() as conn:
+                conn.execute(FINISH, given)
+            return
+        except (psycopg.OperationalError, PoolTimeout) as away:
+            log.warning("replay %s is not written yet: %s", ordered.id, away)
+            worker.pause(1.0)

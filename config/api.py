@@ -11,9 +11,11 @@ from ninja.openapi.schema import OpenAPISchema
 from config.errors import register
 from recovery.api import router as recovery
 from recovery.drain_api import router as drains
+from recovery.fork_api import router as forks
 from runs.rest.api import router as runs
 from runs.rest.bulk_api import router as bulk
 from runs.rest.fleet_api import router as fleet
+from runs.rest.releases_api import router as releases
 from runs.rest.wire import StrictParser, StrictRenderer
 
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -52,9 +54,11 @@ def build_api() -> NinjaAPI:
     register(api)
     api.add_router("", runs)
     api.add_router("", fleet)
+    api.add_router("", releases)
     api.add_router("", bulk)
     api.add_router("", recovery)
     api.add_router("", drains)
+    api.add_router("", forks)
     api.add_router("", _elsewhere())
     return api
 

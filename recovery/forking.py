@@ -14,58 +14,29 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cached_property
 from typing import Any
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils import timezone
 
 from journal.append import append_person, new_run_id
-from journal.entries import Draft, Entry, Kind
+from journal.entries import Draft, Kind
 from journal.payloads import payload_store
 from journal.prefixes import Row, changed_body, copy_payloads, read_prefix, refuse_erased, write_prefix
-from journal.read import read_entries
-from recovery.errors import NotAFrontier, ReleaseRetired
-from recovery.fork_points import ForkPoints, fork_points
-from recovery.pins import lock_stage, target_of
+from recovery.fork_preview import preview as preview
+from recovery.fork_source import Source, refuse, release_of
+from recovery.pins import lock_stage
 from runs.approvals import database_now
 from runs.audit import record
 from runs.commands import control, fresh, given_reason, locked_run, tell
 from runs.dispatch import dispatch
-from runs.errors import BusinessIdTaken, StatelessRun
-from runs.models import ENDED, Release, Run, Stage
-from runs.state import RunState, fold
+from runs.models import ENDED, Release, Run
+from runs.state import RunState
 from runs.trees import business_id_of, started_by
 
 FORK_V = 2  # of START and CONTROL: who does not know families of forks may drive none of their runs
 WAITS = "waits for a worker"
-
-
-@dataclass(frozen=True)
-class Source:
-    """What is forked, as its journal was when it was read. Raises StatelessRun."""
-
-    run: Run
-
-    def __post_init__(self) -> None:
-        if self.run.input is not None:
-            raise StatelessRun("Start it again instead.")
-
-    @cached_property
-    def entries(self) -> list[Entry]:
-        return read_entries(connection, self.run.id)
-
-    @cached_property
-    def points(self) -> ForkPoints:
-        return fork_points(self.run.id, self.entries)
-
-    def state_at(self, at: int) -> RunState:
-        """Raises NotAFrontier."""
-        points = self.points
-        if not points.allows(at):
-            raise NotAFrontier(at, points.why_not(at), points.before(at), points.after(at))
-        return fold(self.run.id, self.entries[:at])
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +64,7 @@ def fork_run(*, run_id: UUID, at: int, reason: str, actor: str, release: str | N
     source = Source(fresh(run_id))
     state = source.state_at(at)
     target = release_of(source.run, state, release)
+    refuse(source.run, state, target)
     cut = Cut(source.run, at, state, read_prefix(run_id, at), target, None, said, actor)
     fork_id = new_run_id()
     copy_payloads(cut.rows, fork_id, payload_store())
@@ -104,21 +76,10 @@ def fork_run(*, run_id: UUID, at: int, reason: str, actor: str, release: str | N
     return fresh(fork_id)
 
 
-def release_of(run: Run, state: RunState, named: str | None) -> Release:
-    """Raises OtherAgent, UnknownRelease, ReleaseRetired."""
-    found = Release.objects.get(id=state.release_id) if named is None else target_of(run, named)
-    if found.stage == Stage.RETIRED:
-        raise ReleaseRetired(f"({found})")
-    return found
-
-
 def write_fork(fork_id: UUID, cut: Cut, source: Run) -> None:
     """The fork's journal and row. The caller holds the source's head. Raises ReleaseRetired, BusinessIdTaken."""
     lock_stage(cut.release)
-    if cut.release.stage == Stage.RETIRED:
-        raise ReleaseRetired(f"({cut.release})")
-    business_id = business_id_of(cut.release.content.get("unique"), cut.state.labels)
-    refuse_taken(source.agent, business_id)
+    refuse(source, cut.state, cut.release)
     lineage = source.lineage or source.id
     start = cut.rows[0].entry
     copied_from = {"copied_from": {"run": str(source.id), "seq": 1}} if b'"copied_from":' not in start.body else {}
@@ -131,8 +92,9 @@ def write_fork(fork_id: UUID, cut: Cut, source: Run) -> None:
     lasts = cut.release.content.get("deadline")
     Run.objects.create(
         id=fork_id, agent=source.agent, release=cut.release, labels=cut.state.labels, priority=source.priority,
-        reason=WAITS, as_of_seq=last_seq, business_id=business_id, forked_from=source, forked_at=cut.at,
-        lineage=lineage, tools=sorted(cut.state.tools),
+        reason=WAITS, as_of_seq=last_seq,
+        business_id=business_id_of(cut.release.content.get("unique"), cut.state.labels),
+        forked_from=source, forked_at=cut.at, lineage=lineage, tools=sorted(cut.state.tools),
         deadline_at=timezone.now() + timedelta(seconds=lasts) if lasts else None,
     )  # fmt: skip
 
@@ -157,14 +119,6 @@ def beginning(cut: Cut) -> list[Draft]:
     if state.quarantined is not None:
         written.append(control("release", why))
     return written
-
-
-def refuse_taken(agent: str, business_id: str | None) -> None:
-    if business_id is None:
-        return
-    holder = Run.objects.filter(agent=agent, business_id=business_id, ended_at__isnull=True).first()
-    if holder is not None:
-        raise BusinessIdTaken(business_id, str(holder.id))
 
 
 def tell_source(fork_id: UUID, cut: Cut, source: Run) -> None:

@@ -2,7 +2,7 @@
 
 Two runs of a family that are about to do the same must not both go unseen. So a run looks at its relatives only when
 its own intent is committed: of two that look, at least the later one sees the other. Pure, but for the store that large
-arguments lie in.
+arguments lie in, and for who reads.
 """
 
 from __future__ import annotations
@@ -13,9 +13,13 @@ from math import inf
 from typing import Any, Protocol
 from uuid import UUID
 
+from django.db import connection
+
+from journal.append import Conn
 from journal.encoding import canonical
 from journal.entries import Entry, Kind
 from journal.errors import PayloadAltered, PayloadMissing
+from journal.read import read_entries
 from runs.secrets import SecretUnreadable, opened, seals_in
 from runs.slots import Repeat, Slot
 from runs.state import RunState
@@ -174,3 +178,18 @@ def in_words(repeats: Sequence[Repeat]) -> str:
 
 def records(repeats: Iterable[Repeat]) -> list[Mapping[str, Any]]:
     return [repeat.record for repeat in repeats]
+
+
+@dataclass(frozen=True, slots=True)
+class InDatabase:
+    """A family as the database has it. None for the connection means Django's default one."""
+
+    conn: Conn | None
+
+    def family(self, root: UUID) -> list[Member]:
+        with (self.conn or connection).cursor() as cursor:
+            cursor.execute(FAMILY, (root,))
+            return [Member(*row) for row in cursor.fetchall()]
+
+    def read_behind(self, run_id: UUID, after: int) -> list[Entry]:
+        return read_entries(self.conn, run_id, after=after)

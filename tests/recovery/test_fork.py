@@ -9,7 +9,7 @@ import pytest
 
 from journal.verify import verify_run
 from recovery.errors import NotAFrontier
-from recovery.forking import fork_run
+from recovery.forking import fork_run, preview
 from runs.models import Run
 from runs.queries import entries_of, state_of
 from tests.rig.crew import Crew, journal, start
@@ -58,3 +58,15 @@ def test_only_a_frontier_is_a_place_to_fork_at(crew: Crew, ledger: Ledger) -> No
         else:
             allowed.append(at)
     assert allowed == [1, 2, 4, 5, 7, 8, 10]
+
+
+def test_a_preview_tells_each_later_effect_and_what_could_repeat(crew: Crew, ledger: Ledger) -> None:
+    run_id = chain(crew, "keyed")
+    seen = preview(Run.objects.get(id=run_id), 4)
+    assert (seen.allowed, seen.copied, seen.steps, seen.before, seen.after) == (True, 4, 1, 4, 5)
+    assert [(e.run, e.step, e.tool, e.effect, e.outcome, e.could_repeat) for e in seen.effects] == [
+        (run_id, 2, "charge", "keyed", "succeeded", True),
+        (run_id, 3, "charge", "keyed", "succeeded", True),
+    ]
+    assert seen.by_class == {"keyed": 2} and seen.family == []
+    assert not preview(Run.objects.get(id=run_id), 3).allowed

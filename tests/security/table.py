@@ -22,6 +22,7 @@ ALL = frozenset(PEOPLE)
 OPERATE = frozenset({"olga", "max"})
 APPROVE = frozenset({"ada", "max"})
 JUDGE = frozenset({"olga", "ada", "max"})  # everybody but the viewer
+ADMIN = frozenset({"max"})
 PUBLIC = None
 
 WHY = {"reason": "test"}
@@ -105,6 +106,16 @@ PAGES: dict[str, Line] = {
     "drains/<int:drain_id>": Line(),
     "runs/<str:ref>/intents/<int:seq>/approval": Line(APPROVE, APPROVE, {"verdict": "approve", "digest": "0" * 64}),
     "runs/<str:ref>/intents/<int:seq>/reconcile": Line(JUDGE, JUDGE, {"verdict": "probe", "evidence": "seen"}),
+    "releases": Line(),
+    "releases/diff": Line(),
+    "releases/<str:ref>": Line(address="releases/refund-desk@7"),
+    "releases/<str:ref>/promote": Line(ADMIN, ADMIN, WHY, "releases/refund-desk@7/promote"),
+    "releases/<str:ref>/canary": Line(ADMIN, ADMIN, {"share": 10} | WHY, "releases/refund-desk@7/canary"),
+    "releases/<str:ref>/end-canary": Line(OPERATE, OPERATE, WHY, "releases/refund-desk@7/end-canary"),
+    "releases/<str:ref>/rollback": Line(OPERATE, OPERATE, WHY, "releases/refund-desk@7/rollback"),
+    "releases/<str:ref>/retire": Line(ADMIN, ADMIN, WHY, "releases/refund-desk@7/retire"),
+    "live/releases": Line(),
+    "live/releases/<str:ref>": Line(address="live/releases/refund-desk@7"),
     "live/shell": Line(),
     "live/overview": Line(),
     "live/workers": Line(),
@@ -129,8 +140,11 @@ API: dict[tuple[str, str], tuple[frozenset[str], Any]] = {
     ("POST", "/runs/{ref}/release"): (OPERATE, WHY),
     ("POST", "/runs/{ref}/retry"): (OPERATE, WHY),
     ("POST", "/runs/{ref}/note"): (OPERATE, {"text": "seen"}),
+    ("POST", "/runs/{ref}/pin"): (OPERATE, WHY | {"release": "no-such-release"}),
     ("POST", "/runs/{ref}/signal"): (OPERATE, {"name": "paid"}),
     ("POST", "/runs/{ref}/answer"): (JUDGE, {"seq": 2, "value": "yes"}),
+    ("GET", "/runs/{ref}/fork"): (ALL, None),
+    ("POST", "/runs/{ref}/fork"): (OPERATE, {"at": 1} | WHY),
     ("GET", "/intents"): (ALL, None),
     ("POST", "/runs/{ref}/intents/{seq}/approval"): (APPROVE, {"verdict": "approve", "digest": "0" * 64}),
     ("POST", "/runs/{ref}/intents/{seq}/question"): (JUDGE, {"text": "so"}),
@@ -138,6 +152,14 @@ API: dict[tuple[str, str], tuple[frozenset[str], Any]] = {
     ("POST", "/runs/{ref}/intents/{seq}/adopt"): (JUDGE, {"evidence": 7, "reason": "test"}),
     ("GET", "/workers"): (ALL, None),
     ("GET", "/releases"): (ALL, None),
+    ("GET", "/releases/{release}"): (ALL, None),
+    ("GET", "/releases/{release}/needs"): (ALL, None),
+    ("GET", "/releases/{release}/rates"): (ALL, None),
+    ("GET", "/releases/{release}/diff"): (ALL, None),
+    ("POST", "/releases/{release}/promote"): (ADMIN, WHY),
+    ("POST", "/releases/{release}/canary"): (ADMIN, WHY | {"share": 10}),
+    ("POST", "/releases/{release}/retire"): (ADMIN, WHY),
+    ("POST", "/agents/{name}/rollback"): (OPERATE, WHY),
     ("GET", "/agents"): (ALL, None),
     ("GET", "/agents/{name}"): (ALL, None),
     ("GET", "/bulk"): (ALL, None),

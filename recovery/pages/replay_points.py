@@ -29,6 +29,7 @@ WORDS = {
     "text": "Text only",
 }
 TELLING = (Kind.PLAN, Kind.TOOL_CALL, Kind.ASK, Kind.TIMER, Kind.CHILD, Kind.DONE)  # what a replay decides
+MOVES = ("call", "spawn", "ask", "wait_for", "sleep", "until", "finish", "fail")
 SEALED = ("sealed", "secret")
 
 
@@ -159,7 +160,17 @@ def written(value: Any) -> str:
     if isinstance(value, str):
         return readable(value)
     alone = value[0] if isinstance(value, list) and len(value) == 1 else value
-    return readable(json.dumps(struck(alone), indent=2, ensure_ascii=False, default=str))
+    return readable(json.dumps(struck(in_order(alone)), indent=2, ensure_ascii=False, default=str))
+
+
+def in_order(value: Any) -> Any:
+    """What is done stands first, then with what: the database forgets the order of names."""
+    if isinstance(value, list):
+        return [in_order(move) for move in value]
+    if not isinstance(value, Mapping):
+        return value
+    first = next((name for name in MOVES if name in value), None)
+    return value if first is None else {first: value[first]} | dict(value)
 
 
 def struck(value: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 from uuid import UUID
 
@@ -20,11 +20,13 @@ from django.views.decorators.http import require_GET, require_http_methods
 from journal.entries import Entry
 from recovery.fork_points import fork_points
 from recovery.models import Purpose, Replay
+from recovery.pages.refusing import on_refusal
 from recovery.pages.replay_points import DIVERGES, TEXT, Point, cells_of, diff_of, points_of, strip_says
 from recovery.pages.targets import Target, targets_of
+from recovery.replays import order, wait_for
 from runs.access import CONTROL, VIEW
 from runs.errors import StatelessRun
-from runs.models import Run
+from runs.models import Release, Run
 from runs.pages.asked import whole
 from runs.pages.facts import Pin, model_of, pin_of
 from runs.pages.live import event, live_answer
@@ -171,6 +173,9 @@ class ReplayPage:
     def recorded_cost(self) -> float:
         return self.state.usage.get("cost", 0)
 
+    def release_named(self, release_id: str) -> Release:
+        return next(one.release for one in self.targets if one.release.id == release_id)
+
     def address(self, **changed: Any) -> str:
         """The query of this page with something changed."""
         said: dict[str, Any] = {"release": self.target.release.id, "seq": self.seq, "what": self.what or None}
@@ -215,10 +220,17 @@ def ordered(request: HttpRequest, ref: str) -> HttpResponseBase:
     """A new one; the page that it leads to waits for it."""
     page = page_of(request, ref)
     form = form_of(page, request.POST)
+    on_refusal(request, partial(refused, request, page, form))
     if not form.is_valid():
         return render(request, "recovery/replay.html", context_of(page, form), status=422)
-    release = next(one.release for one in page.targets if one.release.id == form.cleaned_data["release"])
+    release = page.release_named(form.cleaned_data["release"])
+    actor, asks = request.user.get_username(), form.cleaned_data["asks_model"]
+    wait_for(order(page.run, release, Purpose.REPLAY, actor=actor, asks_model=asks), SOON)
     return redirect(f"{reverse('recovery:replay', args=[short_id(page.run.id)])}?{urlencode({'release': release.id})}")
+
+
+def refused(request: HttpRequest, page: ReplayPage, form: ReplayForm, error: Exception, status: int) -> HttpResponse:
+    return render(request, "recovery/replay.html", context_of(page, form) | {"no": error}, status=status)
 
 
 @require_GET

@@ -84,33 +84,36 @@ class DrainForm(ReasonForm):
     field_order = ("kind", *TARGETS, "timeout", "reason")
 
     def __init__(self, targets: Targets, given: Any = None, *, scope: str = "", may_all: bool = True) -> None:
-        kinds = [(kind, word) for kind, word in KINDS if (may_all if kind == "all" else targets.of(kind))]
-        first = {"kind": kinds[0][0] if kinds else "", "timeout": USUAL}
+        shown = [(kind, word) for kind, word in KINDS if (may_all if kind == "all" else targets.of(kind))]
+        first = {"kind": shown[0][0] if shown else "", "timeout": USUAL}
         super().__init__(given, initial=first | parted(scope))
-        for kind in TARGETS:
-            self._choice(kind).choices = [(name, name) for name in targets.of(kind)]
-        self._choice("kind").choices = kinds
+        self.targets, self.kinds = targets, [kind for kind, _ in shown]
+        choices: dict[str, list[tuple[str, str]]] = {"kind": shown}
+        choices |= {kind: [(name, name) for name in targets.of(kind)] for kind in TARGETS}
+        for name, given_choices in choices.items():
+            field: Any = self.fields[name]
+            field.choices = given_choices
         self.fields["reason"].widget = forms.TextInput()
 
-    def _choice(self, name: str) -> forms.ChoiceField:
-        field: Any = self.fields[name]
-        found: forms.ChoiceField = field
-        return found
+    @property
+    def given(self) -> list[tuple[str, str]]:
+        """What the form was given, to be given once more."""
+        return [(name, str(self[name].value() or "")) for name in self.fields]
 
     @property
     def shown(self) -> list[Any]:
         """The fields of targets that there are."""
-        return [self[kind] for kind, _ in self._choice("kind").choices if kind in TARGETS]
+        return [self[kind] for kind in self.kinds if kind in TARGETS]
 
     @property
     def scope(self) -> str:
         """Of what was given, were it right or wrong: a preview needs no reason. Empty where nothing is named."""
         kind = str(self["kind"].value() or "")
-        if kind == "all":
-            return kind
-        choices = [name for name, _ in self._choice(kind).choices] if kind in TARGETS else []
-        what = str(self[kind].value() or (choices[0] if choices and not self.is_bound else "")) if choices else ""
-        return f"{kind}:{what}" if what in choices else ""
+        if kind not in self.kinds or kind == "all":
+            return kind if kind in self.kinds else ""
+        names = self.targets.of(kind)
+        what = str(self[kind].value() or ("" if self.is_bound else names[0]))
+        return f"{kind}:{what}" if what in names else ""
 
     @property
     def seconds(self) -> int:

@@ -2,7 +2,16 @@
 
 from django.urls import path
 
-from recovery.pages import adopting, deciding, draining, listing, live, reconciling, settled
+from recovery.pages import (
+    adopting,
+    deciding,
+    draining,
+    drains_live,
+    listing,
+    live,
+    reconciling,
+    settled,
+)
 
 app_name = "recovery"
 ITEM = "inbox/<str:ref>/<int:seq>"
@@ -21,7 +30,13 @@ urlpatterns = [
     path(f"{ITEM}/adopt/<int:evidence>", adopting.adopt, name="adopt"),
     path(f"{ITEM}/evidence/<str:sha256>", adopting.evidence, name="evidence"),
     path("drains", draining.drains, name="drains"),
+    path("drains/preview", draining.preview_drain, name="preview_drain"),
+    path("drains/order", draining.order, name="order_drain"),
     path("drains/<int:drain_id>", draining.drain, name="drain"),
+    path("drains/<int:drain_id>/extend", draining.extend, name="extend_drain"),
+    path("drains/<int:drain_id>/lift", draining.lift, name="lift_drain"),
+    path("live/drains", drains_live.live_drains, name="live_drains"),
+    path("live/drains/<int:drain_id>", drains_live.live_drain, name="live_drain"),
     path("runs/<str:ref>/intents/<int:seq>/approval", deciding.old_approval, name="old_approval"),
     path("runs/<str:ref>/intents/<int:seq>/reconcile", reconciling.old_reconcile, name="old_reconcile"),
 ]

@@ -7,7 +7,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from runs.access import CONTROL, VIEW, agents_of
+from runs.access import GATE, VIEW, agents_of
 from runs.pages.agent_page import agent_page, agent_rows, gates_over, is_settling
 from runs.pages.workers_page import workers_page
 from runs.signed_in import signed_in
@@ -18,7 +18,7 @@ from runs.signed_in import signed_in
 def workers(request: HttpRequest) -> HttpResponseBase:
     within = agents_of(request.user)
     page = workers_page(None if within is None else sorted(within), request.GET.get("pool", ""))
-    context = {"section": "workers", "page": page, "may_gate": request.user.has_perm(CONTROL)}
+    context = {"section": "workers", "page": page, "may_gate": within is None and request.user.has_perm(GATE)}
     return render(request, "runs/workers.html", context)
 
 

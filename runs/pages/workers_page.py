@@ -15,9 +15,11 @@ from django.template.loader import render_to_string
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from runs.access import CONTROL, agents_of
+from runs.access import GATE, agents_of
 from runs.models import Release, Run, WorkerSession
+from runs.open_gates import OpenGates
 from runs.pages.live import event, live_answer
+from runs.pages.on_the_way import open_gates
 from runs.pages.overview_numbers import LOST, Loss, Scope, became
 from runs.pages.sharing import shared
 
@@ -38,7 +40,8 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class WorkerRow:
-    """`look` and `word`: its state. `late`: its last heartbeat should have been followed by another."""
+    """`look` and `word`: its state. `late`: its last heartbeat should have been followed by another. `stopped`: the
+    scope of the gate that it is under."""
 
     session: WorkerSession
     look: str
@@ -47,6 +50,7 @@ class WorkerRow:
     late: bool
     serves: Sequence[Served]
     loss: Loss | None
+    stopped: str = ""
 
     @property
     def filled(self) -> int:
@@ -85,7 +89,8 @@ def workers_page(agents: Scope, pool: str = "") -> WorkersPage:
     lost = [Loss(s.id, s.name, s.ended_at, s.end_reason) for s in shown if s.ended_at and s.end_reason in LOST]
     told = {loss.session: loss for loss in became(lost, agents)}
     names = releases_of(shown, agents)
-    rows = [row_of(s, held.get(s.id, 0), told.get(s.id), names, now) for s in shown]
+    gates = shared.get(("open gates",), KEPT, open_gates)
+    rows = [row_of(s, held.get(s.id, 0), told.get(s.id), names, now, gates) for s in shown]
     rows.sort(key=lambda row: (ORDER.index(row.look), row.session.pool, row.session.name, str(row.session.id)))
     counts = {look: sum(row.look == look for row in rows) for look in ORDER}
     sizes = [(name, sum(session.pool == name for session in sessions)) for name in pools]
@@ -113,20 +118,23 @@ def releases_of(sessions: Sequence[WorkerSession], agents: Scope) -> dict[str, t
 
 
 def row_of(
-    session: WorkerSession, held: int, loss: Loss | None, names: Mapping[str, tuple[str, str]], now: datetime
-) -> WorkerRow:
+    session: WorkerSession, held: int, loss: Loss | None, names: Mapping[str, tuple[str, str]], now: datetime,
+    gates: OpenGates,
+) -> WorkerRow:  # fmt: skip
     lease = session.expires_at - session.heartbeat_at
     late = session.ended_at is None and now - session.heartbeat_at > lease / 2
-    look, word = state_of(session, held, late, now)
+    over = (f"worker:{session.name}", f"region:{session.region}", "all")
+    stopped = next((scope for scope in over if scope in gates.reasons), "") if session.ended_at is None else ""
+    look, word = state_of(session, held, late, now, stopped)
     codes = session.codes if isinstance(session.codes, dict) else {}
     serves = sorted(
         (Served(*names[release], str(codes.get(release, ""))) for release in session.serves if release in names),
         key=lambda served: (served.agent, served.version),
     )
-    return WorkerRow(session, look, word, held, late, serves, loss)
+    return WorkerRow(session, look, word, held, late, serves, loss, stopped)
 
 
-def state_of(session: WorkerSession, held: int, late: bool, now: datetime) -> tuple[str, str]:
+def state_of(session: WorkerSession, held: int, late: bool, now: datetime, stopped: str = "") -> tuple[str, str]:
     """Glyph and word."""
     if session.ended_at is not None:
         return ("lost", "Lost, fenced") if session.end_reason in LOST else ("off", "Ended")
@@ -134,8 +142,8 @@ def state_of(session: WorkerSession, held: int, late: bool, now: datetime) -> tu
         return "lost", "Silent past its lease"
     if late:
         return "warn", "Heartbeat late"
-    if session.draining_at is not None:
-        return "draining", f"Draining, {held} left"
+    if session.draining_at is not None or stopped:
+        return "draining", f"Draining, {held} left" if held else "Drained"
     return "ok", "Serving"
 
 
@@ -169,7 +177,8 @@ class WorkersPicture:
 
 def drawing(request: HttpRequest, pool: str) -> Mapping[str, str]:
     """By target, for all who may do the same with the same agents."""
-    within, may_gate = agents_of(request.user), request.user.has_perm(CONTROL)
+    within = agents_of(request.user)
+    may_gate = within is None and request.user.has_perm(GATE)  # a worker may have runs of any agent
 
     def make() -> Mapping[str, str]:
         page = workers_page(None if within is None else sorted(within), pool)

@@ -213,6 +213,12 @@ def ago(at: datetime | None) -> str:
 
 
 @register.filter
+def since(now: datetime, at: datetime) -> str:
+    """How long ago it was then."""
+    return duration((now - at).total_seconds())
+
+
+@register.filter
 def duration(seconds: object) -> str:
     """342 ms, 2.1 s, 12 m 28 s, 5 h 02 m, 2 d 1 h."""
     if not isinstance(seconds, int | float):  # a contract of an older release may not say

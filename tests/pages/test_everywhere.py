@@ -72,8 +72,10 @@ PAGES: dict[str, tuple[str, ...]] = {
     "inbox/<str:ref>/<int:seq>/reply": ("{back}/reply",),
     "inbox/<str:ref>/<int:seq>/reconcile": ("{doubt}/reconcile", "{mail}/reconcile"),
     "inbox/<str:ref>/<int:seq>/adopt/<int:evidence>": ("{doubt}/adopt/{late}",),
-    "drains": ("/drains", "victor:/drains"),
-    "drains/<int:drain_id>": ("/drains/{drain}",),
+    "drains": ("/drains", "victor:/drains", "/drains?scope=agent:payer"),
+    "drains/<int:drain_id>": ("/drains/{drain}", "/drains/{handed}", "victor:/drains/{drain}"),
+    "drains/<int:drain_id>/extend": ("/drains/{drain}/extend",),
+    "drains/<int:drain_id>/lift": ("/drains/{drain}/lift", "/drains/{handed}/lift"),
     "audit": ("/audit", "victor:/audit"),  # and the page that refuses
 }  # fmt: skip
 BESIDE = ("/nowhere", "nobody:/nowhere")  # pages of no route
@@ -91,6 +93,7 @@ NO_PAGE = {
     "runs/<str:ref>/entries/<int:seq>/payloads/<str:sha256>": "a download",
     "inbox/<str:ref>/<int:seq>/evidence/<str:sha256>": "a download",
     "runs/<str:ref>/intents/<int:seq>/approval": "a redirect",
+    "drains/preview": "a form is sent to it", "drains/order": "a form is sent to it",
     "runs/<str:ref>/intents/<int:seq>/reconcile": "a redirect",
 }  # fmt: skip
 ROOMS = {

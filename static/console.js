@@ -86,7 +86,7 @@
   document.addEventListener("htmx:after:swap", () => { if (chosen) select(by(chosen)); });
 
   /* Keys move and open; none of them writes. */
-  const places = { o: "/", r: "/runs", i: "/inbox", d: "/drains", w: "/workers", a: "/audit" };
+  const places = { o: "/", r: "/runs", i: "/inbox", d: "/drains", v: "/releases", w: "/workers", a: "/audit" };
   const visible = (row) => row.checkVisibility?.() ?? true;
   const step = (by) => {
     const rows = [...document.querySelectorAll("[data-row]")].filter(visible);

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,13 +41,22 @@ class Used:
 
 def pin_of(run: Run, state: RunState) -> Pin:
     content = run.release.content
-    model, tools = content.get("model"), content.get("tools")
-    prompt = content.get("prompt") or (model.get("prompt") if isinstance(model, dict) else None)
-    named = model.get("name", "") if isinstance(model, dict) else model or ""
-    return Pin(str(named), _digest(prompt), _digest(tools), state.code)
+    return Pin(model_of(content), digest_of(prompt_of(content)), digest_of(content.get("tools")), state.code)
 
 
-def _digest(value: Any) -> str:
+def model_of(content: Mapping[str, Any]) -> str:
+    """Its name; empty where nothing asks a model."""
+    model = content.get("model")
+    return str(model.get("name", "") if isinstance(model, dict) else model or "")
+
+
+def prompt_of(content: Mapping[str, Any]) -> str:
+    model = content.get("model")
+    return str(content.get("prompt") or (model.get("prompt") if isinstance(model, dict) else "") or "")
+
+
+def digest_of(value: Any) -> str:
+    """SHA-256 of a text, or of any other value in our encoding; empty where there is nothing to digest."""
     if not value:
         return ""
     return hashlib.sha256(value.encode() if isinstance(value, str) else canonical(value)).hexdigest()

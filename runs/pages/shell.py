@@ -39,6 +39,7 @@ PLACES = (
     Place("overview", "/", "Overview", "gauge"),
     Place("runs", "/runs", "Runs", "runs"),
     Place("inbox", "/inbox", "Inbox", "inbox"),
+    Place("releases", "/releases", "Releases", "tagg", letter="v"),
     Place("drains", "/drains", "Drains", "s-draining"),
     Place("workers", "/workers", "Workers", "server"),
     Place("audit", "/audit", "Audit", "scroll", SEE_AUDIT),

@@ -9,6 +9,7 @@ from runs.pages import (
     fleet_views,
     gate_pages,
     killing,
+    release_acts,
     run_views,
     runs_list,
     start_page,
@@ -18,6 +19,9 @@ from runs.pages import (
 from runs.pages.jump import jump
 from runs.pages.live import live_shell
 from runs.pages.overview import live_overview, overview
+from runs.pages.release_diff import release_diff
+from runs.pages.release_page import live_release, release
+from runs.pages.releases_page import live_releases, releases
 from runs.pages.run_live import live_run
 from runs.pages.runs_live import live_runs
 from runs.pages.workers_page import live_workers
@@ -63,6 +67,16 @@ urlpatterns = [
     path("gates", gate_pages.gates, name="gates"),
     path("gates/place", gate_pages.place, name="place_gate"),
     path("gates/<int:gate_id>/lift", gate_pages.lift, name="lift_gate"),
+    path("releases", releases, name="releases"),
+    path("releases/diff", release_diff, name="release_diff"),
+    path("releases/<str:named>", release, name="release"),
+    path("releases/<str:named>/promote", release_acts.promote, name="promote_release"),
+    path("releases/<str:named>/canary", release_acts.canary, name="canary_release"),
+    path("releases/<str:named>/end-canary", release_acts.end_canary, name="end_canary"),
+    path("releases/<str:named>/rollback", release_acts.rollback, name="roll_back_release"),
+    path("releases/<str:named>/retire", release_acts.retire, name="retire_release"),
+    path("live/releases", live_releases, name="live_releases"),
+    path("live/releases/<str:named>", live_release, name="live_release"),
     path("audit", audit_page.audit, name="audit"),
     path("audit/export", audit_page.export, name="audit_export"),
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 
 from django.contrib.auth.models import User
 from django.utils import timezone
@@ -10,9 +11,11 @@ from django.utils import timezone
 from journal.encoding import encode
 from journal.entries import Kind
 from journal.payloads import payload_store
+from recovery.drains import advance_drains, lift_drain, order_drain
+from recovery.models import Drain
 from runs.approvals import decide_approval
 from runs.gates import place_gate
-from runs.models import BulkAct, BulkItem, Evidence, Gate, SavedView, Status
+from runs.models import BulkAct, BulkItem, Evidence, Gate, Release, Run, SavedView, Status
 from tests.pages.incidents import incident, url_of
 from tests.pages.journals import DIGEST, Story, session
 from tests.pages.test_agents import agent, contract
@@ -120,10 +123,47 @@ def kept() -> dict[str, str]:
     return {"bulk": str(act.pk), "view": str(view.pk)}
 
 
+def releases() -> dict[str, str]:
+    """A current release, a canary with other tools and a longer prompt, one that nobody serves and somebody needs."""
+    old = {"agent": "desk", "version": "7", "driver": "flow", "tools": [contract("pay")], "prompt": "Pay it back.\n"}
+    new = old | {
+        "version": LONG, "tools": [contract("pay", timeout=5.0), contract(LONG, doc=LONG)], "model": {"name": LONG},
+        "prompt": f"Pay it back.\n{LONG}\n{AWKWARD[2]}\n", "budget": {"steps": 5}, "input": SCHEMA,
+    }  # fmt: skip
+    made = {}
+    for name, content, stage in (("current", old, "current"), ("canary", new, "canary"), ("lost", old, "retiring")):
+        version = content["version"] if name != "lost" else "6"
+        share = 10 if name == "canary" else 0
+        given = {"content": content | {"version": version}, "stage": stage, "share": share, "staged_by": LONG[:60]}
+        made[name] = Release.objects.create(id=uuid.uuid4().hex * 2, agent="desk", version=version, **given)
+    ids = [made["current"].id, made["canary"].id]
+    for worker in ("a", "b"):
+        session(worker, serves=ids, codes=dict.fromkeys(ids, worker * 64), region=LONG[:40] + worker)
+    story = Story().now_is(Status.WAITING_FOR_VERSION, "waits for a worker that serves desk@6", agent="desk")
+    Run.objects.filter(id=story.run.id).update(release=made["lost"])
+    return {"release": made["current"].id, "canary": made["canary"].id, "other": made["lost"].id}
+
+
+def drains() -> dict[str, str]:
+    """One under way with a run in a call, one whose deadline passed with a run still open; both with long words."""
+    worker, other = session("busy", region=LONG[:60]), session(LONG[:100])
+    for held in (worker, other, other):
+        story = Story()
+        story.call(tool=LONG[:90], order_id="o-1")
+        story.now_is(Status.RUNNING, session=held, epoch=1)
+    handed = order_drain(scope=f"worker:{other.name}", timeout=60, reason=LONG, actor="olga")
+    Drain.objects.filter(pk=handed.pk).update(deadline_at=timezone.now())
+    advance_drains()
+    lifted = order_drain(scope="agent:nobody", timeout=60, reason="a drill", actor="olga")
+    lift_drain(drain_id=lifted.pk, reason="enough", actor="max")
+    drain = order_drain(scope=f"region:{worker.region}", timeout=3600, reason=LONG, actor="olga")
+    return {"drain": str(drain.pk), "handed": str(handed.pk)}
+
+
 def everything() -> dict[str, str]:
     """By a name: addresses of runs and of items, and numbers of what is counted."""
     taken_over()
-    places = approvals() | doubts() | agents() | kept()
+    places = approvals() | doubts() | agents() | kept() | releases() | drains()
     places |= {"incident": url_of(incident()), "awkward": awkward().url, "waiting": waiting().url}
     typed()  # changes the release that every story looks for
     return places

@@ -1,0 +1,104 @@
+"""Two releases beside each other: what differs, field by field, texts by line, tools by parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from runs.access import VIEW, Person, seen_by
+from runs.errors import ReleaseNotFound
+from runs.models import Release
+from runs.pages.facts import digest_of, model_of, prompt_of
+from runs.pages.release_acts import release_seen
+from runs.pages.text_diff import TextDiff, text_diff
+from runs.releases_compared import Diff, TextChange, ToolChange, diff
+from runs.signed_in import signed_in
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A line of what is the same and what is not: `told` is the value, or what changed of it."""
+
+    name: str
+    same: bool
+    told: str
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text of both, line beside line."""
+
+    change: TextChange
+    lines: TextDiff
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    change: ToolChange
+    texts: Sequence[Text]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    before: Release
+    after: Release
+    diff: Diff
+    summary: Sequence[Summary]
+    texts: Sequence[Text]
+    tools: Sequence[Tool]
+
+
+@require_GET
+@signed_in(VIEW)
+def release_diff(request: HttpRequest) -> HttpResponseBase:
+    """Without two releases named it asks for them; what is named and not there is said."""
+    named = {side: request.GET.get(side, "").strip() for side in ("from", "to")}
+    found, missing = {}, []
+    for side, ref in named.items():
+        try:
+            found[side] = release_seen(ref, request.user) if ref else None
+        except ReleaseNotFound:
+            missing.append(ref)
+    before, after = found.get("from"), found.get("to")
+    context: dict[str, Any] = {
+        "section": "releases", "choices": choices(request.user), "named": named, "missing": missing,
+        "before": before, "after": after, "compared": compare(before, after) if before and after else None,
+    }  # fmt: skip
+    return render(request, "runs/release_diff.html", context, status=404 if missing else 200)
+
+
+def choices(user: Person) -> list[Release]:
+    rows = Release.objects.defer("content", "declared").order_by("agent", "-created_at", "id")
+    return list(seen_by(user, rows))
+
+
+def compare(before: Release, after: Release) -> Compared:
+    found = diff(before.contract, after.contract)
+    tools = [Tool(tool, beside(tool.texts)) for tool in found.tools]
+    return Compared(before, after, found, summary_of(before, after, found), beside(found.texts), tools)
+
+
+def beside(texts: Sequence[TextChange]) -> list[Text]:
+    return [Text(text, text_diff(text.before, text.after, changes_only=True)) for text in texts]
+
+
+def summary_of(before: Release, after: Release, found: Diff) -> list[Summary]:
+    old, new = before.content, after.content
+    models = [model_of(content) or "none" for content in (old, new)]
+    prompts = [text for text in found.texts if text.place.rpartition(".")[2] == "prompt"]
+    lines = sum(text.added for text in prompts), sum(text.removed for text in prompts)
+    prompt = f"{lines[0]} lines new, {lines[1]} gone" if prompts else digest_of(prompt_of(new)) or "none"
+    tools = ", ".join(f"{tool.tool} {tool.kind}" for tool in found.tools) or digest_of(new.get("tools")) or "none"
+    others = [change.place for change in (*found.fields, *found.input) if not change.place.startswith("model")]
+    return [
+        Summary("Model", models[0] == models[1], " to ".join(dict.fromkeys(models))),
+        Summary("Prompt", not prompts, prompt),
+        Summary("Tools", not found.tools, tools),
+        Summary("Input and bounds", not others, ", ".join(others) or "the same"),
+    ]

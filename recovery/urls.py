@@ -4,12 +4,15 @@ from django.urls import path
 
 from recovery.pages import (
     adopting,
+    comparing,
     deciding,
     draining,
     drains_live,
+    forking,
     listing,
     live,
     reconciling,
+    replaying,
     settled,
 )
 
@@ -37,6 +40,11 @@ urlpatterns = [
     path("drains/<int:drain_id>/lift", draining.lift, name="lift_drain"),
     path("live/drains", drains_live.live_drains, name="live_drains"),
     path("live/drains/<int:drain_id>", drains_live.live_drain, name="live_drain"),
+    path("runs/<str:ref>/replay", replaying.replay, name="replay"),
+    path("runs/<str:ref>/replay/<int:replay_id>.json", replaying.report, name="replay_report"),
+    path("live/replays/<uuid:run_id>", replaying.live_replay, name="live_replay"),
+    path("runs/<str:ref>/fork", forking.fork, name="fork"),
+    path("runs/<str:ref>/compare", comparing.compare, name="compare"),
     path("runs/<str:ref>/intents/<int:seq>/approval", deciding.old_approval, name="old_approval"),
     path("runs/<str:ref>/intents/<int:seq>/reconcile", reconciling.old_reconcile, name="old_reconcile"),
 ]

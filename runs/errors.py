@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from runs.models import Release
 
 
 class RunsError(Exception):
@@ -80,7 +84,14 @@ class ShareInvalid(RunsError):
 
 
 class NothingBefore(RunsError):
-    """There is no release to roll back to."""
+    """There is no release to roll back to: promote the one that you want."""
+
+    def __init__(self, agent: str, current: Release | None) -> None:
+        if current is None:
+            super().__init__(f"({agent[:60]} has no current release)")
+            return
+        super().__init__(f"{current} is current, by {current.staged_by} at {current.staged_at:%Y-%m-%d %H:%M:%S} UTC.")
+        self.current, self.by, self.at = str(current), current.staged_by, current.staged_at
 
 
 class BadInput(RunsError):

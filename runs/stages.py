@@ -12,6 +12,7 @@ from django.db import transaction
 from runs.access import ROLL_BACK, STAGE
 from runs.commands import given_reason
 from runs.errors import (
+    AgentNotFound,
     CanaryIsCurrent,
     CanaryTaken,
     NoCurrentRelease,
@@ -78,18 +79,20 @@ def check_canary(release: Release, anyway: bool) -> None:
 def roll_back(*, agent: str, reason: str, actor: str, anyway: bool = False) -> Release:
     """The release that was current before takes the new runs again; the one that is, is a candidate.
 
-    Raises ReasonMissing, NothingBefore, ReleaseUnserved unless `anyway`.
+    One step, and not a second time: whoever asks at the same moment, or clicks twice, is refused. To go back further,
+    promote the release. Raises ReasonMissing, AgentNotFound, NothingBefore, ReleaseUnserved unless `anyway`.
     """
     said = given_reason(reason)
-    if not is_writable(agent):
-        raise NothingBefore
+    if not is_writable(agent) or not releases_of(agent).exists():
+        raise AgentNotFound(f"({plain_text(agent)[:60]})")
     with transaction.atomic():
         lock(agent)
         current = current_of(agent)
-        before = current.replaced if current is not None else None
-        if current is None or before is None:
-            raise NothingBefore(f"({current or plain_text(agent)[:60]})")
+        if current is None or current.replaced is None:
+            raise NothingBefore(agent, current)
+        before = current.replaced
         check_served(before, anyway)
+        before.replaced = None
         stage_release(current, Stage.CANDIDATE, actor)
         stage_release(before, Stage.CURRENT, actor)
         recorded(before, "release.rollback", said, actor, rolled_back=str(current))

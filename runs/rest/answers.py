@@ -15,7 +15,7 @@ from journal.payloads import Pointer, payload_store
 from journal.read import read_entries, read_head, read_tails
 from runs.brakes import spent
 from runs.engine.projections import of_approval
-from runs.models import ENDED, Release, Run, Status, WorkerSession
+from runs.models import ENDED, Run, Status, WorkerSession
 from runs.queries import IntentView, standing_below, state_of
 from runs.rest.schemas import (
     ApprovalOut,
@@ -26,7 +26,6 @@ from runs.rest.schemas import (
     EntryOut,
     IntentOut,
     Pin,
-    ReleaseOut,
     RunDetail,
     RunOut,
     StateOut,
@@ -288,7 +287,3 @@ def _edit(slot: Slot) -> EditOut | None:
 
 def worker(row: WorkerSession) -> WorkerOut:
     return WorkerOut.model_validate(row, from_attributes=True)
-
-
-def release(row: Release) -> ReleaseOut:
-    return ReleaseOut.model_validate(row, from_attributes=True)

@@ -1,4 +1,4 @@
-"""The API of what runs run on: workers, releases, agents, and the gates that stop them."""
+"""The API of what runs run on: workers, agents, and the gates that stop them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ninja.responses import Status as Answer
 from pydantic import Field
 
 from runs.access import GATE, VIEW, agents_of, seen_by
-from runs.errors import CursorUnknown, GateNotFound
+from runs.errors import GateNotFound
 from runs.gates import check_reach, gates_seen, lift_gate, place_gate
 from runs.guards import actor_of, may
 from runs.models import Release, WorkerSession
 from runs.rest import answers
 from runs.rest.fleet import AgentList, AgentOut, GateList, GateOut, agent_out, gates_out
-from runs.rest.schemas import Given, Name, ReasonBody, ReleaseList, WorkerList, problems
+from runs.rest.schemas import Given, Name, ReasonBody, WorkerList, problems
 
 router = Router(tags=["fleet"])
 LAST_ID = 2**63 - 1
@@ -48,28 +48,6 @@ def workers(request: HttpRequest, paging: Query[Paging]) -> WorkerList:
 def following(found: Sequence[Any], limit: int) -> str | None:
     """The cursor of the next page, where one row more than `limit` was found."""
     return str(found[limit - 1].id) if len(found) > limit else None
-
-
-class ReleasePaging(Given):
-    cursor: Name | None = None
-    limit: int = Field(100, ge=1, le=1000)
-
-
-@router.get("/releases", auth=may(VIEW), response={200: ReleaseList, **problems()})
-def releases(request: HttpRequest, paging: Query[ReleasePaging]) -> ReleaseList:
-    """Every release that workers have announced, with its whole content; by agent, the newest first."""
-    rows = seen_by(request.user, Release.objects.order_by("agent", "-created_at", "id"))
-    if paging.cursor:
-        last = Release.objects.filter(id=paging.cursor).first()
-        if last is None:
-            raise CursorUnknown(paging.cursor)
-        later = Q(created_at__lt=last.created_at) | Q(created_at=last.created_at, id__gt=last.id)
-        rows = rows.filter(Q(agent__gt=last.agent) | Q(agent=last.agent) & later)
-    found = list(rows[: paging.limit + 1])
-    return ReleaseList(
-        items=[answers.release(row) for row in found[: paging.limit]],
-        next_cursor=following(found, paging.limit),
-    )
 
 
 class AgentPaging(Given):

@@ -372,19 +372,6 @@ class WorkerList(BaseModel):
     next_cursor: str | None
 
 
-class ReleaseOut(BaseModel):
-    id: str
-    agent: str
-    version: str
-    content: Any
-    created_at: datetime
-
-
-class ReleaseList(BaseModel):
-    items: list[ReleaseOut]
-    next_cursor: str | None
-
-
 class Problem(BaseModel):
     """RFC 9457. Errors add what they know: `actor`, `verdict`, `at` of a decision; `errors` by field."""
 

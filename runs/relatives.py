@@ -7,13 +7,14 @@ arguments lie in, and for who reads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Protocol
 from uuid import UUID
 
 from django.db import connection
+from psycopg_pool import ConnectionPool
 
 from journal.append import Conn
 from journal.encoding import canonical
@@ -47,7 +48,7 @@ class Member:
     last_seq: int
 
 
-class Asked(Protocol):
+class Relations(Protocol):
     """Where relatives are read: the database, or the memory of a test."""
 
     def family(self, root: UUID) -> Sequence[Member]: ...
@@ -82,7 +83,7 @@ class Relatives:
 
     me: UUID
     root: UUID
-    source: Asked
+    source: Relations
     store: Store
     members: dict[UUID, Member] = field(default_factory=dict)
     states: dict[UUID, RunState] = field(default_factory=dict)
@@ -170,16 +171,6 @@ def uncovered(found: Collection[Repeat], slot: Slot, succeeded_at: Callable[[Rep
     ]
 
 
-def in_words(repeats: Sequence[Repeat]) -> str:
-    """The same as step 4 of r-7K3M9Q2A, entry 12, which succeeded."""
-    said = [repeat.in_words for repeat in repeats[:3]]
-    return " and ".join(said) + (f" and {len(repeats) - 3} more" if len(repeats) > 3 else "")
-
-
-def records(repeats: Iterable[Repeat]) -> list[Mapping[str, Any]]:
-    return [repeat.record for repeat in repeats]
-
-
 @dataclass(frozen=True, slots=True)
 class InDatabase:
     """A family as the database has it. None for the connection means Django's default one."""
@@ -193,3 +184,18 @@ class InDatabase:
 
     def read_behind(self, run_id: UUID, after: int) -> list[Entry]:
         return read_entries(self.conn, run_id, after=after)
+
+
+@dataclass(frozen=True, slots=True)
+class InPool:
+    """The same on a worker's connections."""
+
+    connections: ConnectionPool
+
+    def family(self, root: UUID) -> list[Member]:
+        with self.connections.connection() as conn:
+            return InDatabase(conn).family(root)
+
+    def read_behind(self, run_id: UUID, after: int) -> list[Entry]:
+        with self.connections.connection() as conn:
+            return InDatabase(conn).read_behind(run_id, after)

@@ -94,6 +94,12 @@ class Repeat:
         return cls(UUID(record["run"]), record["seq"], record["step"], record["outcome"])
 
 
+def repeats_in_words(repeats: Sequence[Repeat]) -> str:
+    """The same as step 4 of r-7k3m9q2a (entry 12), which succeeded."""
+    said = [repeat.in_words for repeat in repeats[:3]]
+    return "the same as " + ", ".join(said) + (f" and {len(repeats) - 3} more" if len(repeats) > 3 else "")
+
+
 @dataclass(slots=True)
 class Approval:
     """The last request for approval, and what came of it.

@@ -5,6 +5,7 @@ Reminders are NOTEs, which no state is folded from: how many there were is count
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from copy import deepcopy
 from typing import Any
 from uuid import UUID
@@ -14,7 +15,7 @@ from runs.digests import approval_digest
 from runs.engine.rules import Asked, clock, named
 from runs.moves import some
 from runs.policies import ANY_ONE, Policy
-from runs.slots import Slot
+from runs.slots import Repeat, Slot
 from runs.tools import Tool
 
 SYSTEM = "system"
@@ -42,16 +43,17 @@ def first_request(tool: Tool, run_id: UUID, step: int, args: dict[str, Any], pol
     return _request(tool, run_id, step, args, policy, release, now)
 
 
-def request_anew(slot: Slot, tool: Tool, run_id: UUID, release: str, now: float, why: str) -> Draft:
+def request_anew(slot: Slot, tool: Tool, run_id: UUID, release: str, now: float, why: str,
+                 repeats: Iterable[Repeat] = ()) -> Draft:  # fmt: skip
     """For the effective arguments. A person's that the tool refuses are dropped, and the request says so."""
-    more: dict[str, Any] = {}
+    more: dict[str, Any] = some(repeats=[repeat.record for repeat in repeats] or None)
     args = slot.args
     changed = slot.edited if slot.approval is not None and slot.approval.verdict == "edited" else None
     if changed is not None and (wrong := tool.faults(args)):
-        args, more = slot.asked_args, {"edit": "refused"}
+        args, more = slot.asked_args, more | {"edit": "refused"}
         why = f"the arguments of {changed.by} do not fit ({'; '.join(wrong)}); these are the agent's own again"
     elif slot.edited is not None:
-        more = some(summary=tool.summary_of(deepcopy(args)))
+        more |= some(summary=tool.summary_of(deepcopy(args)))
     return _request(tool, run_id, slot.step, args, policy_now(slot, tool), release, now, why=why or None, **more)
 
 

@@ -58,17 +58,20 @@ def steps(
     children: Mapping[int, Newborn],
     stopped: Callable[[str], bool],
     release: str = "",
+    family: bool = False,
 ) -> list[Draft]:
     """Intents, timers, questions and children for these moves, steps handed out from `first_step`.
 
-    `stopped`: whether a gate stops the tool of this name. `release`: that the run is pinned to.
+    `stopped`: whether a gate stops the tool of this name. `release`: that the run is pinned to. `family`: whether it
+    has relatives, whose effects it might repeat.
     """
     drafts: list[Draft] = []
     for step, move in enumerate(moves, first_step):
         match move:
             case Call():
                 crowded = step - first_step >= SIBLINGS_AT_ONCE
-                drafts += intent(agent, run_id, step, move, crowded, stopped(move.tool), release, now)
+                first = waits_first(agent.toolbox.get(move.tool), crowded, stopped(move.tool), family)
+                drafts += intent(agent, run_id, step, move, first, release, now)
             case Sleep():
                 asked = {"seconds": move.seconds} if move.until is None else {"until": move.until}
                 drafts.append(_opened(Kind.TIMER, {"verb": "set"} | asked, step, move.due(now)))
@@ -131,9 +134,12 @@ def withdrawn(slot: Slot, why: str) -> Draft:
 
 
 def intent(
-    agent: Agent, run_id: UUID, step: int, call: Call, crowded: bool, stopped: bool, release: str, now: datetime
+    agent: Agent, run_id: UUID, step: int, call: Call, first: str | None, release: str, now: datetime
 ) -> list[Draft]:
-    """TOOL_CALL, with the approval it asks for, or with the failure it is when it cannot be sent at all."""
+    """TOOL_CALL, with the approval it asks for, or with the failure it is when it cannot be sent at all.
+
+    `first`: what comes before it is sent, if nobody has to approve it.
+    """
     tool = agent.toolbox.get(call.tool)
     wrong = faults(agent, call)
     policy: Policy | None = None
@@ -150,7 +156,7 @@ def intent(
         "key": key_of(run_id, step),
         "effect": tool.effect if tool else "",
         "digest": digest,
-        "gate": gate or _waits_first(tool, crowded, stopped),
+        "gate": gate or first,
     }
     if call.id is not None:
         body["id"] = call.id
@@ -164,8 +170,10 @@ def intent(
     return drafts
 
 
-def _waits_first(tool: Tool | None, crowded: bool, stopped: bool) -> str | None:
+def waits_first(tool: Tool | None, crowded: bool, stopped: bool, family: bool) -> str | None:
     """Why a call is not sent with its TOOL_CALL, though nobody has to approve it."""
+    if family and tool is not None and tool.effect != "read":
+        return "family"
     if tool is not None and tool.limited:
         return "limit"
     return "gate" if stopped else "siblings" if crowded else None

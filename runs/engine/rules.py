@@ -10,7 +10,7 @@ from typing import Any
 
 from runs.policies import Policy
 from runs.short_ids import short_id
-from runs.slots import Approval, Slot
+from runs.slots import Approval, Repeat, Slot, repeats_in_words
 from runs.tools import Retry, Tool
 
 UNDECIDED_LIMIT = 3
@@ -52,9 +52,13 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class RequestApproval:
-    """The approval on record, if any, is for something else than what would run now; `why`, in words."""
+    """The approval on record, if any, is for something else than what would run now; `why`, in words.
+
+    `repeats`: what relatives have done, or are about to, that is the same.
+    """
 
     why: str = ""
+    repeats: tuple[Repeat, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +168,7 @@ def next_act(slot: Slot, tool: Tool, asked: Asked | None, moment: Moment, absent
 def next_send(slot: Slot, tool: Tool, moment: Moment, absent: bool) -> Act:
     """Of a call whose last attempt, if there was one, surely did not act."""
     if not slot.attempts:
-        return Send("approval" if slot.gate == "approval" else "worker")
+        return Send("approval" if slot.gate == "approval" or slot.approval is not None else "worker")
     if absent:
         return Send("resume")
     if slot.cleared:
@@ -243,6 +247,8 @@ def waits_for_approval(slot: Slot, approval: Approval) -> str:
     said = f"{named(slot)} waits for approval"
     if approval.why:
         said += f", anew: {approval.why}"
+    elif approval.repeats:
+        said += f": it is {repeats_in_words(approval.repeats)}"
     if approval.question is not None:
         return f"{said}: {approval.question.by} asks something first"
     if approval.grants and approval.policy.quorum > 1:

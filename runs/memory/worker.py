@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
@@ -19,6 +20,7 @@ from runs.engine.slice import Slice
 from runs.memory.store import Memory, MemorySession
 from runs.moves import Move, Spawn
 from runs.open_gates import OpenGates
+from runs.relatives import Member
 from runs.slots import Slot
 from runs.trees import Newborn, only_one
 
@@ -66,6 +68,19 @@ class MemoryStore:
         return body
 
 
+@dataclass(frozen=True, slots=True)
+class MemoryRelations:
+    """Nobody forks a run in memory."""
+
+    memory: Memory
+
+    def family(self, root: UUID) -> list[Member]:
+        return []
+
+    def read_behind(self, run_id: UUID, after: int) -> list[Entry]:
+        return self.memory.runs[run_id].entries[after:]
+
+
 class MemoryWorker:
     """A worker on a `Memory`: all that the engine asks of a `runs.engine.worker.Worker`, answered at once."""
 
@@ -77,7 +92,9 @@ class MemoryWorker:
         self.driving: dict[UUID, Slice] = {}
         self.draining = False
         self.permits = memory.permits
+        self.relations = MemoryRelations(memory)
         self.gates = OpenGates(memory.gates)
+        self.gate_here: str | None = None  # it is nowhere
 
     def die(self) -> None:
         """As if its process had died and the supervisor had seen it."""
@@ -110,7 +127,7 @@ class MemoryWorker:
         self.driving[job.run_id].inbox.put((job, how))
 
     def gate_for(self, agent: Agent) -> str | None:
-        return self.gates.over("all", f"agent:{agent.name}", f"release:{agent.name}@{agent.version}")
+        return self.gates.over_runs_of(agent.name, agent.version)
 
     def touched(self, piece: object) -> None:
         """Nobody watches."""

@@ -10,10 +10,13 @@ import pytest
 from journal.verify import verify_run
 from recovery.errors import NotAFrontier
 from recovery.forking import fork_run, preview
+from runs.approvals import decide_approval
 from runs.models import Run
 from runs.queries import entries_of, state_of
+from runs.short_ids import short_id
 from tests.rig.crew import Crew, journal, start
 from tests.rig.ledger import Ledger
+from tests.rig.robot import APPROVERS
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -70,3 +73,61 @@ def test_a_preview_tells_each_later_effect_and_what_could_repeat(crew: Crew, led
     ]
     assert seen.by_class == {"keyed": 2} and seen.family == []
     assert not preview(Run.objects.get(id=run_id), 3).allowed
+
+
+# -- the family gate --------------------------------------------------------------------------------------------------
+
+
+def approve(run_id: UUID, step: int) -> Run:
+    slot = state_of(run_id).slots[step]
+    assert slot.approval is not None
+    given = {"verdict": "approve", "digest": slot.approval.digest, "note": "", "actor": "ada", "groups": APPROVERS}
+    return decide_approval(run_id=run_id, seq=slot.seq, **given)
+
+
+def sent(ledger: Ledger, run_id: UUID) -> list[int]:
+    """How often each call of the run acted, by step."""
+    return [ledger.acted(slot.key) for slot in state_of(run_id).slots.values()]
+
+
+def test_what_a_relative_has_done_waits_for_a_person_and_is_then_sent_once(crew: Crew, ledger: Ledger) -> None:
+    run_id = chain(crew, "keyed", 2)
+    forked = fork(run_id, 1)
+    told = crew.drive(forked.id)
+    short = short_id(run_id)
+    assert (told.status, told.reason) == (
+        "awaiting_approval",
+        f"charge (step 1) waits for approval: it is the same as step 1 of {short} (entry 3), which succeeded",
+    )
+    (asked,) = [e for e in entries_of(forked.id) if e.kind == "APPROVAL"]
+    assert asked.body["repeats"] == [{"run": str(run_id), "seq": 3, "step": 1, "outcome": "succeeded"}]
+    assert sent(ledger, forked.id) == [0]
+    approve(forked.id, 1)
+    assert crew.drive(forked.id).status == "awaiting_approval"
+    assert sent(ledger, forked.id) == [1, 0]
+    approve(forked.id, 2)
+    assert crew.drive(forked.id).status == "done"
+    assert sent(ledger, forked.id) == [1, 1] and verify_run(forked.id) == []
+
+
+def test_what_no_relative_has_done_is_sent_at_once(crew: Crew, ledger: Ledger) -> None:
+    run_id = chain(crew, "keyed", 2)
+    forked = fork(run_id, len(journal(run_id)) - 1)
+    assert crew.drive(forked.id).status == "done"
+    assert journal(forked.id)[-1] == "DONE"
+
+
+def test_a_source_that_goes_on_looks_at_its_fork_too(crew: Crew, ledger: Ledger) -> None:
+    run_id = start("approval", {"effect": "keyed"})
+    crew.drive(run_id)
+    forked = fork(run_id, 1)
+    assert crew.drive(forked.id).status == "awaiting_approval"
+    asked = [e.body.get("repeats") for e in entries_of(forked.id) if e.kind == "APPROVAL"]
+    assert asked[0] is None and asked[1] == [{"run": str(run_id), "seq": 3, "step": 1, "outcome": "awaiting_approval"}]
+    approve(forked.id, 1)
+    assert crew.drive(forked.id).status == "done"
+    approve(run_id, 1)  # nobody who granted this was told of the fork's
+    held = crew.drive(run_id)
+    assert held.status == "awaiting_approval" and "which succeeded" in held.reason
+    approve(run_id, 1)
+    assert crew.drive(run_id).status == "done"

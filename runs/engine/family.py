@@ -1,0 +1,69 @@
+"""The family gate: in a run that is a fork, or was forked, an effect that equals a relative's waits for a person.
+
+The order is the safety argument:
+1. The intent is committed, and nothing is sent with it (its gate is "family", or its own approval).
+2. Only then are the relatives' journals looked at. Of two that are about to do the same, the one that looks later finds
+   the other's intent: it was committed before the other looked. Maybe each finds the other's; never neither.
+3. What equals an effect of theirs, done or to be expected, is sent only when somebody has approved it who was told so.
+   The ATTEMPT is a decision: it is refused if somebody has steered since.
+A run without relatives asks nothing and writes nothing for this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from journal.errors import PayloadStoreDown
+from runs.engine.rules import Act, AwaitPerson, RequestApproval, Send, WaitUntil
+from runs.relatives import Relatives, uncovered
+from runs.slots import Repeat, Slot, repeats_in_words
+from runs.tools import Tool
+
+if TYPE_CHECKING:
+    from runs.state import RunState
+
+STORE_AWAY = 2.0  # seconds until what could not be compared is compared again
+
+
+@dataclass(slots=True)
+class FamilyGate:
+    """`stale`: the relatives are looked at anew before the next word."""
+
+    relatives: Relatives
+    now: Callable[[], float]
+    stale: bool = True
+
+    def judged(self, state: RunState, slot: Slot, tool: Tool, act: Act) -> Act:
+        """The rules' word on a call, or what has to come before it."""
+        if tool.effect == "read" or not self.concerns(slot, act):
+            return act
+        assert slot.seq <= state.committed_seq, "relatives are looked at only behind the own intent"
+        if self.stale:
+            self.relatives.look()
+            self.stale = False
+        try:
+            found = self.relatives.repeated_by(slot, first=not slot.attempts)
+        except PayloadStoreDown as error:
+            return WaitUntil(self.now() + STORE_AWAY, f"{tool.name} cannot be compared with its relatives': {error}")
+        if isinstance(act, RequestApproval):
+            return replace(act, repeats=tuple(found))
+        if not uncovered(found, slot, self.succeeded_at):
+            return act
+        return RequestApproval("" if slot.approval is None else f"it is {repeats_in_words(found)}", tuple(found))
+
+    def concerns(self, slot: Slot, act: Act) -> bool:
+        """Whether it is about to be sent, or a person is asked about it. The same key again is no other effect."""
+        match act:
+            case Send():
+                return not act.doubt
+            case RequestApproval():
+                return True
+            case AwaitPerson("awaiting_approval"):
+                return slot.approval is not None and slot.approval.open
+        return False
+
+    def succeeded_at(self, repeat: Repeat) -> float | None:
+        theirs = self.relatives.states[repeat.run].slots[repeat.step]
+        return theirs.obs_at.timestamp() if theirs.outcome == "succeeded" and theirs.obs_at is not None else None

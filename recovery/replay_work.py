@@ -25,6 +25,7 @@ from journal.crash import Crashed, crash_point
 from journal.encoding import decode
 from journal.errors import PayloadAltered, PayloadMissing, PayloadStoreDown
 from recovery.redecided import Result, column_text, decided_again
+from recovery.replays import LONGEST, NOBODYS
 from runs.agents import Agent, FunctionModel
 from runs.engine.calls import Ended, Raised
 from runs.engine.claims import Lost
@@ -33,16 +34,12 @@ from runs.outcomes import describe
 
 log = logging.getLogger("holdfast.replays")
 
-LONGEST = 600.0  # seconds that one replay may take
 LOOK_EVERY = 0.05
 MOST_DEATHS = 3
 SHARE = 4  # of a process's runs at a time, one in so many may be replays
-# Not ended, of a release that is served here, and nobody's: of no live session, or of one that does nothing any more.
-TAKE = """
+TAKE = f"""
 UPDATE recovery_replay r SET taken_by = %(session)s, taken_at = clock_timestamp(), takes = r.takes + 1
- WHERE r.id = %(id)s AND r.ended_at IS NULL AND r.release_id = ANY (%(serves)s)
-   AND (r.taken_by IS NULL OR r.taken_at < clock_timestamp() - make_interval(secs => %(longest)s)
-        OR EXISTS (SELECT FROM runs_workersession s WHERE s.id = r.taken_by AND s.ended_at IS NOT NULL))
+ WHERE r.id = %(id)s AND r.release_id = ANY (%(serves)s) AND {NOBODYS}
 RETURNING r.run_id, r.release_id, r.purpose, r.at, r.edits, r.asks_model, r.takes
 """
 GIVE_BACK = """

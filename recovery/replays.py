@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import psycopg
 from amqp.exceptions import AMQPError
 from celery import current_app
 from django.db import connection, transaction
@@ -33,6 +34,30 @@ DECIDE_AGAIN = "recovery.decide_again"  # the task's name
 MOST_OF_A_RELEASE = 32
 MOST_OF_A_PERSON = 8
 FIRST_LOOK, SLOWEST_LOOK = 0.02, 0.25  # seconds
+WAITS = 900.0  # seconds that an order waits for a worker
+LONGEST = 600.0  # seconds that a worker may take over one
+# Taken by nobody, by a session that has ended, or by one that stands still over it.
+NOBODYS = """r.ended_at IS NULL
+   AND (r.taken_by IS NULL OR r.taken_at < clock_timestamp() - make_interval(secs => %(longest)s)
+        OR EXISTS (SELECT FROM runs_workersession s WHERE s.id = r.taken_by AND s.ended_at IS NOT NULL))"""
+# Each message spaces the next, as those of runs.
+AGAIN = f"""
+UPDATE recovery_replay o SET dispatched_at = clock_timestamp(), dispatches = o.dispatches + 1
+ WHERE o.id IN (SELECT r.id FROM recovery_replay r WHERE {NOBODYS}
+   AND coalesce(r.dispatched_at, r.created_at)
+       < clock_timestamp() - make_interval(secs => least(60, %(young)s * 2 ^ least(r.dispatches, 10)))
+   AND EXISTS (SELECT FROM runs_workersession w WHERE w.ended_at IS NULL AND w.draining_at IS NULL
+               AND w.serves @> ARRAY[r.release_id])
+ ORDER BY r.id LIMIT 100 FOR UPDATE SKIP LOCKED)
+RETURNING o.id, o.release_id
+"""
+GIVE_UP = f"""
+UPDATE recovery_replay r SET ended_at = clock_timestamp(),
+       error = 'no worker that serves the release has taken it in {WAITS / 60:.0f} minutes'
+ WHERE {NOBODYS} AND r.created_at < clock_timestamp() - make_interval(secs => %(waits)s)
+"""
+
+Send = Callable[[int, str], bool]
 
 
 def order(
@@ -110,6 +135,15 @@ def send(replay_id: int, release_id: str) -> bool:
         log.warning("replay %s: the broker does not answer, the sweep will send it: %s", replay_id, error)
         return False
     return True
+
+
+def send_again(conn: psycopg.Connection[Any], young: float, send: Send) -> int:
+    """The sweep's part: orders that no message reached, or whose worker died, go out again; what waits too long ends.
+    Returns how many messages went out. `young`: seconds that the first message has."""
+    given = {"young": young, "longest": LONGEST + 60, "waits": WAITS}
+    conn.execute(GIVE_UP, given)
+    due = conn.execute(AGAIN, given).fetchall()
+    return sum(send(replay_id, release_id) for replay_id, release_id in due)
 
 
 def wait_for(replay: Replay, seconds: float) -> Replay:

@@ -99,17 +99,23 @@ def redecide(
     """
     whole = list(entries)
     seen, stopped_at, why = readable(whole, at)
+    found = Redecided(stopped_at=stopped_at, stopped_why=why, as_of_seq=whole[-1].seq if at is None else at)
     state = fold(whole[0].run_id, seen)
     drop_incomplete(state, whole)
-    told = Telling(agent, state, seen, watch)
-    told.found.stopped_at, told.found.stopped_why = stopped_at, why
-    told.found.as_of_seq = whole[-1].seq if at is None else at
-    told.found.of = sum(bool(made.steps) for made in state.decisions) + (end_of(seen) is not None)
+    found.of = count(state, seen) if stopped_at is None else count(fold(whole[0].run_id, whole[:at]), whole[:at])
+    if not seen:
+        return found
+    told = Telling(agent, state, seen, watch, found)
     try:
         driver_for(agent, state, seen, told).decide_again(state, seen)
     except Stopped:
         pass
     return told.whole()
+
+
+def count(state: RunState, entries: Sequence[Entry]) -> int:
+    """The decisions that are recorded, the end among them."""
+    return sum(bool(made.steps) for made in state.decisions) + (end_of(entries) is not None)
 
 
 def readable(entries: Sequence[Entry], at: int | None) -> tuple[list[Entry], int | None, str]:
@@ -147,9 +153,8 @@ def cuts(last: Slot, following: Entry, entries: Sequence[Entry]) -> bool:
 class Telling:
     """A judge that goes on behind a difference, and tells of each."""
 
-    def __init__(self, agent: Agent, state: RunState, entries: Sequence[Entry], watch: Watch) -> None:
-        self.agent, self.state, self.entries, self.watch = agent, state, entries, watch
-        self.found = Redecided()
+    def __init__(self, agent: Agent, state: RunState, entries: Sequence[Entry], watch: Watch, found: Redecided) -> None:
+        self.agent, self.state, self.entries, self.watch, self.found = agent, state, entries, watch, found
         self.asked: dict[int, Call] = {}  # calls that are decided now, by the step that records them
 
     def begins(self, seq: int) -> None:

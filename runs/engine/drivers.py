@@ -182,7 +182,7 @@ class FlowDriver:
     def _advance(self, state: RunState, settled: list[Slot] | None) -> None:
         recorded = state.decisions[self.count] if self.count < len(state.decisions) else None
         made = recorded if recorded is not None and recorded.steps else None
-        self.judge.begins(made.seq if made is not None else state.seq + 1)
+        self.judge.begins(made.seq if made is not None else state.seq + (state.done is None))
         self.view._state = self._as_of(state, made) if made is not None else state
         self.view._now = state.time_of(made.seen if made is not None else state.committed_seq)
         self.count += 1

@@ -21,6 +21,7 @@ from journal.partitions import ensure_partitions
 from recovery.bulk import carry_out_bulk
 from recovery.chains import Verifying
 from recovery.drains import follow_drains
+from recovery.replays import Send, send, send_again
 from runs import stateless, trees
 from runs.engine import permits
 from runs.engine.claims import agents_over_limit, next_in_flight
@@ -137,6 +138,7 @@ class Sweep:
     every: float
     dispatch: Dispatch
     stopping: threading.Event = field(default_factory=threading.Event)
+    send_replay: Send = send
     _conn: psycopg.Connection[Any] | None = None
     _server: Any = None
     _contact_since: float = 0.0
@@ -178,6 +180,7 @@ class Sweep:
             follow_drains()
         row = conn.execute(BULK).fetchone()
         self._more_bulk = bool(row and row[0]) and carry_out_bulk(self.stopping.is_set)
+        sent += send_again(conn, min(self.every, self.lease / 5), self.send_replay)
         self._verifying.once(conn)
         return sent
 

@@ -2,22 +2,146 @@
 
 from __future__ import annotations
 
-from django.http import HttpRequest
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
+from django.urls import reverse
+from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods
 
-from recovery.pages.targets import targets_of
+from recovery.fork_preview import Preview
+from recovery.forking import fork_run, preview
+from recovery.pages.refusing import on_refusal
+from recovery.pages.targets import Target, targets_of
 from runs.access import FORK
-from runs.queries import find_run
+from runs.models import Run
+from runs.pages.asked import whole
+from runs.pages.dialogs import done
+from runs.pages.forms import ReasonForm
+from runs.queries import find_run, state_of
 from runs.short_ids import short_id
 from runs.signed_in import signed_in
 
+GET_OR_POST = ["GET", "POST"]
+MOST_EFFECTS = 100  # that are listed
+MOST_POINTS = 12  # places to fork that are offered on either side
 
-@require_http_methods(["GET", "POST"])
+
+class ForkForm(ReasonForm):
+    """`known`: the newest fork of the run when the page was drawn. `repeats`: how many effects it named."""
+
+    read = forms.BooleanField(required=False)
+    known = forms.UUIDField(required=False)
+
+    def __init__(self, data: Any = None, *, repeats: int = 0) -> None:
+        super().__init__(data)
+        self.repeats = repeats
+
+    def clean(self) -> dict[str, Any]:
+        given: dict[str, Any] = super().clean() or self.cleaned_data
+        if self.repeats and not given.get("read"):
+            self.add_error("read", "Tick that you have read what could happen twice.")
+        return given
+
+
+@dataclass
+class ForkPage:
+    """What the page shows; `named`: the release that was asked for, by digest or version."""
+
+    run: Run
+    found: Preview
+    targets: Sequence[Target]
+    named: str
+
+    @property
+    def short(self) -> str:
+        return short_id(self.run.id)
+
+    @property
+    def effects(self) -> Sequence[Any]:
+        """What could repeat stands first."""
+        return sorted(self.found.effects, key=lambda effect: not effect.could_repeat)[:MOST_EFFECTS]
+
+    @property
+    def more(self) -> int:
+        return max(len(self.found.effects) - MOST_EFFECTS, 0)
+
+    @property
+    def loud(self) -> bool:
+        """Whether something that nobody de-duplicates could happen twice."""
+        return any(effect.effect != "keyed" for effect in self.found.repeatable)
+
+    @property
+    def classes(self) -> Sequence[tuple[str, int]]:
+        """How many could repeat, by effect class."""
+        return list(self.found.by_class.items())
+
+    @property
+    def next_step(self) -> int:
+        return self.found.steps + 1
+
+    @property
+    def points(self) -> Sequence[int]:
+        """The places around, where one may fork."""
+        before = [seq for seq in self.found.points if seq <= self.found.at][-MOST_POINTS:]
+        return [*before, *[seq for seq in self.found.points if seq > self.found.at][:MOST_POINTS]]
+
+    @cached_property
+    def newest(self) -> UUID | None:
+        return Run.objects.filter(forked_from=self.run).order_by("-id").values_list("id", flat=True).first()
+
+    def address(self, **changed: Any) -> str:
+        said = {"at": self.found.at, "release": self.named or None} | changed
+        return "?" + urlencode({name: value for name, value in said.items() if value is not None})
+
+
+def page_of(request: HttpRequest, ref: str) -> ForkPage:
+    run = find_run(ref, request.user)
+    named = request.GET.get("release", "")
+    found = preview(run, whole(request.GET.get("at")), named or None)
+    targets, _ = targets_of(run, found.release.id)
+    return ForkPage(run, found, targets, named)
+
+
+@require_http_methods(GET_OR_POST)
 @signed_in(FORK)
 def fork(request: HttpRequest, ref: str) -> HttpResponseBase:
-    run = find_run(ref, request.user)
-    targets, target = targets_of(run, request.GET.get("release", ""))
-    context = {"section": "runs", "run": run, "short": short_id(run.id), "targets": targets, "target": target}
-    return render(request, "recovery/fork.html", context)
+    page = page_of(request, ref)
+    form = ForkForm(request.POST if request.method == "POST" else None, repeats=len(page.found.repeatable))
+    on_refusal(request, partial(refused, request, ref, form))
+    if request.method == "GET" or not form.is_valid():
+        return shown(request, page, form, 422 if form.is_bound else 200)
+    made = clicked_before(page, form, request.user.get_username()) or fork_run(
+        run_id=page.run.id, at=page.found.at, reason=form.cleaned_data["reason"],
+        actor=request.user.get_username(), release=page.named or None,
+    )  # fmt: skip
+    address = reverse("runs:run", args=[short_id(made.id)])
+    return done(request, address, f"Forked from {page.short} at seq {page.found.at}. The fork goes on by itself.")
+
+
+def shown(request: HttpRequest, page: ForkPage, form: ForkForm, status: int, **more: Any) -> HttpResponse:
+    context = {"section": "runs", "page": page, "run": page.run, "short": page.short, "form": form} | more
+    return render(request, "recovery/fork.html", context, status=status)
+
+
+def refused(request: HttpRequest, ref: str, form: ForkForm, error: Exception, status: int) -> HttpResponse:
+    """What was typed stays, in front of what is so now."""
+    return shown(request, page_of(request, ref), form, status, no=error)
+
+
+def clicked_before(page: ForkPage, form: ForkForm, actor: str) -> Run | None:
+    """A second click: since the page was drawn, the same person has forked it so."""
+    known, reason = form.cleaned_data["known"], form.cleaned_data["reason"]
+    since = Run.objects.filter(forked_from=page.run, forked_at=page.found.at)
+    for made in since.filter(id__gt=known) if known is not None else since:
+        fork = state_of(made.id, 1).fork or {}
+        if (fork.get("by"), fork.get("reason")) == (actor, reason):
+            return made
+    return None

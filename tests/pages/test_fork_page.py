@@ -1,0 +1,119 @@
+"""The page of a fork before it starts: where, what is copied, what could happen twice; the order; the run's page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from recovery.forking import fork_run
+from runs.models import Run, Status
+from runs.short_ids import short_id
+from tests.pages.journals import Story, session
+from tests.pages.replays import newer
+
+pytestmark = pytest.mark.django_db
+
+
+def refunded() -> Story:
+    """A lookup, a refund, a letter; frontiers at 1, 2, 4, 5, 7, 8, 10."""
+    story = Story()
+    story.plan(thought="Look it up")
+    story.call("lookup", order_id="o-1")
+    story.result({"total_cents": 24_000})
+    story.plan(thought="Refund to the card")
+    story.call(order_id="o-1", amount_cents=24_000)
+    story.result({"id": "re-1"})
+    story.plan(thought="Tell them")
+    story.call("mail", to="a@example.org")
+    story.result(None)
+    story.done(result=True)
+    return story.now_is(Status.DONE, ended_at="2026-11-30T00:00:00Z")
+
+
+def shown(client: Client, address: str, status: int = 200) -> str:
+    answer = client.get(address)
+    assert answer.status_code == status
+    return answer.content.decode()
+
+
+def ordered(client: Client, address: str, **given: Any) -> Any:
+    return client.post(address, {"reason": "the amount was wrong", "read": "on", "known": ""} | given)
+
+
+def test_it_says_what_is_copied_and_what_could_happen_twice(olga: Client) -> None:
+    page = shown(olga, f"{refunded().url}/fork?at=4")
+    assert "entries 1 to 4, 1 step;" in page and "the fork's id&gt;:2" in page
+    assert "2 effects could happen twice" in page and "it would be done a second time" in page
+    assert "Fork at seq 4, 2 could repeat" in page and "No live worker serves refund-desk 7" in page
+
+
+def test_without_a_place_it_is_the_last_one_and_nothing_could_repeat(olga: Client) -> None:
+    page = shown(olga, f"{refunded().url}/fork")
+    assert "Fork at seq 10?" in page and "Nothing to repeat" in page and "could repeat</button>" not in page
+
+
+def test_where_a_call_was_unsettled_it_says_why_and_leads_to_the_nearest_places(olga: Client) -> None:
+    story = refunded()
+    page = shown(olga, f"{story.url}/fork?at=6")
+    assert "It cannot be forked at seq 6" in page and "refund (step 2, entry 6) was not settled" in page
+    assert 'href="?at=5"' in page and 'href="?at=7"' in page and "Why you fork it" not in page
+    assert "the journal has the entries 1 to 11" in shown(olga, f"{story.url}/fork?at=99")
+
+
+def test_it_needs_a_reason_and_that_what_could_repeat_was_read(olga: Client) -> None:
+    story = refunded()
+    answer = olga.post(f"{story.url}/fork?at=4", {"reason": ""})
+    page = answer.content.decode()
+    assert answer.status_code == 422 and "Write a reason" in page and "Tick that you have read" in page
+    assert not Run.objects.filter(forked_from=story.run).exists()
+
+
+def test_an_order_leads_to_the_fork_and_a_second_click_to_the_same_one(olga: Client) -> None:
+    story = refunded()
+    first = ordered(olga, f"{story.url}/fork?at=4")
+    made = Run.objects.get(forked_from=story.run)
+    assert first["Location"] == f"/runs/{short_id(made.id)}" and made.forked_at == 4
+    assert ordered(olga, f"{story.url}/fork?at=4")["Location"] == first["Location"]
+    again = ordered(olga, f"{story.url}/fork?at=4", known=str(made.id))
+    assert again["Location"] != first["Location"]
+
+
+def test_what_the_command_refuses_is_said_and_what_was_typed_stays(olga: Client) -> None:
+    story = refunded()
+    answer = ordered(olga, f"{story.url}/fork?at=6")
+    page = answer.content.decode()
+    assert answer.status_code == 409 and "Nothing was forked" in page and "Entry 6 is none" in page
+
+
+def test_the_forks_page_names_its_source_marks_what_is_copied_and_lists_the_family(olga: Client) -> None:
+    story = refunded()
+    made = fork_run(run_id=story.run.id, at=4, reason="the amount was wrong", actor="olga")
+    page = shown(olga, f"/runs/{short_id(made.id)}?seq=3")
+    assert "Forked from" in page and f'seq 3 of <span class="id">{short_id(story.run.id)}</span>' in page
+    assert page.count("data-copied") >= 4 + 1 and "copied, seq 1 to 4" in page and "Family of forks" in page
+    source = shown(olga, story.url)
+    assert f'<a class="id" href="/runs/{short_id(made.id)}">{short_id(made.id)}</a> at 4' in source
+
+
+def test_an_entry_at_a_frontier_offers_a_fork_from_there(olga: Client, victor: Client) -> None:
+    story = refunded()
+    assert f"{story.url}/fork?at=4" in shown(olga, f"{story.url}?seq=4")
+    assert "Fork from here" not in shown(olga, f"{story.url}?seq=3")
+    assert "Fork from here" not in shown(olga, f"{story.url}?seq=11")
+    assert "Fork from here" not in shown(victor, f"{story.url}?seq=4")
+
+
+def test_the_list_of_runs_draws_the_copied_part_apart(victor: Client) -> None:
+    story = refunded()
+    fork_run(run_id=story.run.id, at=4, reason="again", actor="olga")
+    page = shown(victor, "/runs?q=")
+    assert 'class="PLAN copied"' in page and "the first 4 copied" in page
+
+
+def test_another_release_is_offered_where_a_worker_serves_it(olga: Client) -> None:
+    story = refunded()
+    session(serves=[newer().id])
+    page = shown(olga, f"{story.url}/fork?at=4&release=8")
+    assert "Goes on under</dt><dd>refund-desk 8" in page and "8, served by 1 worker" in page

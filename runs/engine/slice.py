@@ -24,6 +24,7 @@ from runs.engine import drafts
 from runs.engine.approving import asked_now, expired, reminder, request_anew
 from runs.engine.claims import CRASH_LIMIT, Claim, Lost
 from runs.engine.drivers import Diverged, ModelRequest
+from runs.engine.family import FamilyGate
 from runs.engine.flights import Flights
 from runs.engine.parking import open_children, park_for, sentence, stopped_by
 from runs.engine.performing import (
@@ -52,6 +53,7 @@ from runs.engine.rules import (
 )
 from runs.mistakes import difference, raised
 from runs.moves import Decided, Fail, Finish
+from runs.relatives import Relatives
 from runs.run_view import RunView
 from runs.slots import Slot
 from runs.tools import Tool
@@ -77,6 +79,7 @@ class Slice(Flights):
         self.first_step = 0
         self.requested: set[int] = set()  # steps whose approval this slice has asked for anew
         self.root_started_by: str | None = None
+        self.family: FamilyGate | None = None
         self.admission = Admission(worker.permits, self.run_id, worker.pause, worker.session.now)
 
     # -- the loop ---------------------------------------------------------------------------------------------------
@@ -170,6 +173,7 @@ class Slice(Flights):
         moment = Moment(self.worker.session.now(), self.claim.taken_over_at, self.state.cancel is not None)
         found: dict[int, Act] = {}
         ended = self.ended_children()
+        family = self.family_gate() if self.state.has_relatives else None
         for step, slot in self.state.open.items():
             if step in self.flying:
                 continue
@@ -179,18 +183,30 @@ class Slice(Flights):
                 continue
             tool = self.agent.toolbox[slot.tool]
             act = next_act(slot, tool, self.asked_now(slot, tool), moment, absent=step in self.absent)
+            if family is not None:
+                act = family.judged(self.state, slot, tool, act)
             gate = self.worker.gates.over(f"tool:{slot.tool}") if isinstance(act, Send) else None
             found[step] = act if gate is None else AwaitPerson("held", gate)
         return found
 
     def asked_now(self, slot: Slot, tool: Tool) -> Asked | None:
-        if slot.gate != "approval":
+        if slot.gate != "approval" and slot.approval is None:
             return None
         reminders, repeats = self.reminders.get(slot.step, 0), slot.step in self.requested
         return asked_now(slot, tool, self.run_id, self.state.release_id, reminders, repeats)
 
+    def family_gate(self) -> FamilyGate:
+        """Its relatives are looked at anew, where one of the acts depends on them."""
+        if self.family is None:
+            relatives = Relatives(self.run_id, self.state.root, self.worker.relations, self.worker.store)
+            self.family = FamilyGate(relatives, self.worker.session.now)
+        self.family.stale = True
+        return self.family
+
     def asked_by(self) -> str:
-        """Who started the run; of a child, who started the root of its tree."""
+        """Who started the run, or forked it; of a child, who started the root of its tree."""
+        if self.state.fork is not None:
+            return str(self.state.fork["by"])
         if self.state.parent is None:
             return self.state.started_by
         if self.root_started_by is None:
@@ -237,15 +253,15 @@ class Slice(Flights):
             slot = self.state.slots[step]
             match act:
                 case Send(source, doubt):
-                    approved = slot.approval.digest if slot.gate == "approval" and slot.approval is not None else None
+                    approved = slot.approval.digest if slot.approval is not None else None
                     written.append(drafts.attempt(step, len(slot.attempts) + 1, source, doubt, approved))
                 case Fire():
                     written.append(drafts.answer_expired(step) if slot.kind == "ask" else drafts.timer_fired(step))
                 case Join(how):
                     written.append(drafts.child_ended(step, slot.child, how))
-                case RequestApproval(why):
+                case RequestApproval(why, repeats):
                     tool, now = self.agent.toolbox[slot.tool], self.worker.session.now()
-                    written.append(request_anew(slot, tool, self.run_id, self.state.release_id, now, why))
+                    written.append(request_anew(slot, tool, self.run_id, self.state.release_id, now, why, repeats))
                     self.requested.add(step)
                 case Expire(deny):
                     written += expired(slot, deny)
@@ -303,13 +319,14 @@ class Slice(Flights):
         first = self.state.next_step
         now = datetime.fromtimestamp(self.worker.session.now(), UTC)
         children = self.worker.newborn(self.run_id, first, moves)
-        release = self.state.release_id
-        made += drafts.steps(self.agent, self.run_id, first, moves, now, children, self.stopped, release)
+        release, family = self.state.release_id, self.state.has_relatives
+        made += drafts.steps(self.agent, self.run_id, first, moves, now, children, self.stopped, release, family)
         for draft in made:
             self.add(draft)
         self.newborn = [child for child in children.values() if not child.refused]
         sends = any(draft.kind == Kind.TOOL_CALL and draft.body["gate"] is None for draft in made)
-        if not self.commit(park=None if sends else self.rest()) or self.parked is not None:
+        # With relatives it looks at them once this is committed; before that it says nothing of what it waits for.
+        if not self.commit(park=None if sends or family else self.rest()) or self.parked is not None:
             return
         for step in range(first, first + len(moves)):
             slot = self.state.slots[step]

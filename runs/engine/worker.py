@@ -36,6 +36,7 @@ from runs.engine.turns import Turns
 from runs.moves import Move, Spawn
 from runs.open_gates import OpenGates
 from runs.outcomes import describe
+from runs.relatives import InPool, Relations
 from runs.slots import Slot
 from runs.trees import Newborn
 
@@ -69,6 +70,7 @@ class Worker:
         self.driving: dict[UUID, Slice | None] = {}
         self.draining = False
         self.permits: Permits = DatabasePermits(self.connections, dispatch)
+        self.relations: Relations = InPool(self.connections)
         self.gates = OpenGates()
         self.decision_limit = DECISION_LIMIT
         self.on_end: Callable[[], None] = lambda: None

@@ -1,0 +1,132 @@
+"""Two contents of releases, compared field by field."""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runs.releases_compared import Change, diff, in_words, text_change
+from runs.sdk import Agent, Budget, Finish, Policy, Retry, ToolContext, tool
+
+
+class Address(TypedDict):
+    street: str
+    zip: int
+
+
+@tool(effect="keyed", timeout=20)
+def pay(ctx: ToolContext, order: str, cents: int = 5) -> str:
+    """Pays."""
+    return order
+
+
+@tool(
+    name="pay",
+    effect="probed",
+    timeout=30,
+    max_in_flight=60,
+    retry=Retry(attempts=9),
+    approval=Policy(group="admin"),
+    probe=lambda ctx, **_: None,
+)
+def pay_anew(ctx: ToolContext, order: int, to: Address, note: str | None = None) -> str:
+    """Pays.
+
+    To an address.
+    """
+    return str(order)
+
+
+@tool(effect="read")
+def look(ctx: ToolContext) -> str:
+    return ""
+
+
+def content(*tools: Any, **given: Any) -> dict[str, Any]:
+    return Agent("compared", "1", tools, decide=lambda state: Finish(), **given).content
+
+
+def test_the_same_content_has_no_difference_whatever_its_version_is() -> None:
+    one = content(pay, look, budget=Budget(steps=5), input=Address)
+    found = diff(one, one | {"version": "2"})
+    assert found.same and not found.fields and in_words(one, one) == "nothing that is told"
+
+
+def test_fields_are_told_through_objects_and_absent_ones_as_added_or_removed() -> None:
+    found = diff(content(budget=Budget(steps=5), limit=3), content(budget=Budget(steps=6, tokens=9), deadline=60.0))
+    assert set(found.fields) == {
+        Change("budget.steps", "changed", 5, 6), Change("budget.tokens", "added", None, 9),
+        Change("deadline", "added", None, 60.0), Change("limit", "removed", 3, None),
+    }  # fmt: skip
+    assert not found.same and "budget.steps" in in_words(
+        content(budget=Budget(steps=5)), content(budget=Budget(steps=6))
+    )
+
+
+def test_a_number_that_only_changes_its_type_is_a_change_for_the_digest_is_another() -> None:
+    assert diff({"share": 1}, {"share": 1.0}).fields == [Change("share", "changed", 1, 1.0)]
+    assert diff({"probe": True}, {"probe": 1}).fields == [Change("probe", "changed", True, 1)]
+
+
+def test_tools_are_compared_by_parameter_and_by_setting() -> None:
+    (changed,) = diff(content(pay), content(pay_anew)).tools
+    settings = {change.place: (change.before, change.after) for change in changed.settings}
+    assert settings["effect"] == ("keyed", "probed") and settings["timeout"] == (20, 30)
+    assert settings["retry.attempts"][1] == 9 and settings["approval.group"] == (None, "admin")
+    assert {change.place: (change.kind, change.before, change.after) for change in changed.parameters} == {
+        "order": ("changed", "string, required", "integer, required"),
+        "to": ("added", None, "object, required"),
+        "to.street": ("added", None, "string, required"),
+        "to.zip": ("added", None, "integer, required"),
+        "note": ("added", None, "string or null, default null"),
+        "cents": ("removed", "integer, default 5", None),
+    }
+    (doc,) = changed.texts
+    assert (doc.place, doc.added, doc.removed) == ("doc", 2, 0)
+
+
+def test_tools_that_came_and_went_are_told_as_such() -> None:
+    found = diff(content(pay), content(look))
+    assert [(each.tool, each.kind) for each in found.tools] == [("look", "added"), ("pay", "removed")]
+    assert in_words(content(pay), content(look)) == "tool look (added), tool pay (removed)"
+
+
+def test_what_a_run_is_started_with_is_compared_by_path() -> None:
+    found = diff(content(input=Address), content(input={"type": "array", "items": {"type": "string"}}))
+    assert {(change.place, change.kind) for change in found.input} == {
+        ("street", "removed"), ("zip", "removed"), ("value", "added"), ("value[]", "added"),
+    }  # fmt: skip
+
+
+def test_a_prompt_is_told_by_line_with_its_surroundings() -> None:
+    old = {"model": {"name": "m"}, "prompt": "\n".join(f"line {n}" for n in range(30))}
+    new = old | {"prompt": old["prompt"].replace("line 15\n", "line fifteen\n") + "\nend"}
+    (text,) = diff(old, new).texts
+    told = [f"{line.sign}{line.text}" for line in text.lines]
+    assert told[:2] == ["…", " line 12"] and "-line 15" in told and "+line fifteen" in told and told[-1] == "+end"
+    assert told.count("…") == 2 and (text.added, text.removed) == (2, 1)
+    (short,) = diff({"prompt": "a"}, {"prompt": "b"}).texts
+    assert (short.before, short.after) == ("a", "b")
+
+
+def test_any_text_of_several_lines_is_told_by_line_wherever_it_stands() -> None:
+    (text,) = diff({"model": {"system": "a\nb"}}, {"model": {}}).texts
+    assert text.place == "model.system" and text.removed == 2
+
+
+@given(st.lists(st.text("ab", max_size=2), max_size=12), st.lists(st.text("ab", max_size=2), max_size=12))
+def test_the_lines_told_lead_from_one_text_to_the_other(old: list[str], new: list[str]) -> None:
+    before, after = "\n".join(old), "\n".join(new)
+    lines = text_change("prompt", before, after).lines
+    gone, come = before.splitlines(), after.splitlines()
+    assert sum(line.sign == "-" for line in lines) - sum(line.sign == "+" for line in lines) == len(gone) - len(come)
+    assert all(line.text in gone for line in lines if line.sign in "- ")
+    assert all(line.text in come for line in lines if line.sign in "+ ")
+
+
+def test_a_schema_that_refers_to_itself_is_told_to_an_end() -> None:
+    tree = {"$ref": "#/$defs/T", "$defs": {"T": {"type": "object", "properties": {"of": {"$ref": "#/$defs/T"}}}}}
+    found = diff(content(), content(input=tree))
+    assert found.input[0].place == "of" and len(found.input) < 20

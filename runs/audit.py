@@ -171,4 +171,6 @@ def act_of(entry: Draft) -> tuple[str, dict[str, Any]]:
             return VERDICTS.get(body["verdict"], f"intent.{body['verdict']}"), {"digest": body.get("digest", "")}
         case Kind.RECONCILE:
             return "intent.reconcile", {"verdict": body["verdict"]}
+        case Kind.PIN:
+            return "run.pin", {name: body[name] for name in ("release", "from", "verdict") if name in body}
     return "", {}

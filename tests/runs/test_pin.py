@@ -307,7 +307,7 @@ def test_children_keep_their_own_pins(crew: Crew) -> None:
 
 def test_who_wants_the_run_moved_in_a_transaction_that_fails_has_moved_nothing(crew: Crew) -> None:
     run_id = waiting(crew)
-    new = announce_one(waits_then_acts("2", "new"))
+    new = announce_one(waits_then_acts("2", "new"), serving=False)
     crew.messages.clear()
     with pytest.raises(KeyError), locked_run(run_id) as held:
         move_run(held, new, {"reason": "a test"}, "olga")

@@ -1,0 +1,45 @@
+"""`manage.py pin`: judged, then moved; the verdict alone with --dry-run."""
+
+import json
+
+import pytest
+
+from runs.models import Run
+from runs.sdk import Agent, Finish
+from tests.api.conftest import Desk
+from tests.cli.manage import manage, refused
+from tests.rig.versions import judges_at_once, next_version, serve_also, serving
+
+
+@pytest.fixture
+def run(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> str:
+    run = manage("start", "desk", "--input", '{"amount_cents": 9000}').last
+    desk.work()
+    judges_at_once(desk.worker, monkeypatch)
+    serving(desk.worker, next_version(run), serve_also(Agent("desk", "3", (), lambda view: Finish())))  # type: ignore[arg-type]
+    return run
+
+
+def test_pin(desk: Desk, run: str) -> None:
+    assert "Give a reason" in refused(manage("pin", run, "--release", "2"))
+    done = manage("pin", run, "--release", "desk@2", "--reason", "v1 is wrong")
+    assert (done.code, done.last) == (0, run), done.err
+    moved = Run.objects.get(id=run)
+    assert (str(moved.release), moved.status) == ("desk@2", "queued")
+    assert "is pinned to this release already" in refused(manage("pin", run, "--release", "2", "--reason", "again"))
+
+
+def test_pin_what_would_decide_otherwise(run: str) -> None:
+    said = refused(manage("pin", run, "--release", "3", "--reason", "v1 is wrong"))
+    assert "cannot go on under this release" in said and "Entry" in said
+    assert str(Run.objects.get(id=run).release) == "desk@1"
+
+
+def test_pin_dry_run(run: str) -> None:
+    done = manage("pin", run, "--release", "2", "--dry-run")
+    assert (done.code, done.last) == (0, "compatible")
+    done = manage("pin", run, "--release", "3", "--dry-run")
+    assert done.code == 1 and done.last in ("fork needed", "refused") and len(done.rows) > 1
+    verdict = json.loads(manage("pin", run, "--release", "3", "--dry-run", "--json").out)
+    assert verdict["verdict"] == done.last and verdict["reasons"]
+    assert str(Run.objects.get(id=run).release) == "desk@1"

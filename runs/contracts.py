@@ -15,6 +15,7 @@ from journal.encoding import canonical, problems
 from runs.agents import Agent, FunctionModel
 from runs.inputs import input_faults, least_input
 from runs.memory.store import Memory
+from runs.model_names import floating_in
 from runs.moves import as_decided
 from runs.run_view import RunView
 from runs.state import fold
@@ -57,7 +58,7 @@ class Finding:
 def findings(agent: Agent, grace: float | None = None) -> list[Finding]:
     """All about one agent. `grace`: seconds that a worker has to stop."""
     found = [finding for tool in agent.toolbox.values() for finding in _of_tool(tool, grace)]
-    return [*_of_stateless(agent), *found, *_of_decider(agent)]
+    return [*_of_stateless(agent), *found, *_of_model(agent), *_of_decider(agent)]
 
 
 def refusals(agent: Agent) -> list[Finding]:
@@ -134,6 +135,20 @@ def _of_tool(tool: Tool, grace: float | None) -> Iterator[Finding]:
                       f"({grace:g} s)",
                       "A stop or a deploy may leave its call in doubt: raise HOLDFAST_GRACE_SECONDS or lower "
                       "timeout=.")  # fmt: skip
+
+
+# -- the model ---------------------------------------------------------------------------------------------------------
+
+
+def _of_model(agent: Agent) -> Iterator[Finding]:
+    model = agent.content.get("model") or {}
+    if why := floating_in(agent.content):
+        yield Finding(
+            "warning", "W060", f"agent {agent.name} asks {model['name']}, a floating alias: {why}",
+            place_of(getattr(agent.decide, "ask", agent.decide)),
+            "A run may go on with another model than it began with, and no release says so: name a snapshot "
+            "(openai:gpt-4o-2024-08-06), and give the agent a new version when you change it.",
+        )  # fmt: skip
 
 
 # -- deciding ----------------------------------------------------------------------------------------------------------

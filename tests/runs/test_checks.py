@@ -13,6 +13,7 @@ from runs.contracts import Finding, findings, is_overkill
 from runs.inputs import least_input
 from runs.registry import agents
 from runs.sdk import Agent, Fail, Finish
+from runs.sdk.models import FunctionModel
 from tests.rig.crew import Crew, start
 from tests.rig.ledger import Ledger
 from tests.runs import classifiers, dubious
@@ -55,6 +56,32 @@ def test_impure_decisions_are_found_in_the_code_they_call() -> None:
 def test_a_decision_that_differs_from_itself_is_shown() -> None:
     found = of(dubious.fickle)["W051"]
     assert "agent fickle decides differently from the same state" in found.says and "order" in found.says
+
+
+@pytest.mark.parametrize(
+    ("model", "floats"),
+    [
+        ("openai:gpt-4o-2024-08-06", False),
+        ("anthropic:claude-sonnet-4-5-20250929", False),
+        ("openai:gpt-4-0613", False),
+        ("google:gemini-1.5-pro-002", False),
+        ("vertex:claude-3-5-sonnet@20241022", False),
+        ("ollama:llama3.1:8b-instruct-q4_0", False),
+        ("function", False),
+        ("policy-1", False),
+        ("anthropic:claude-3-5-sonnet-latest", True),
+        ("chatgpt-4o-latest", True),
+        ("ollama:llama3:latest", True),
+        ("openai:gpt-4o", True),
+        ("google:gemini-2.5-pro-preview", True),
+        ("lumen:large", True),
+    ],
+)
+def test_a_model_that_is_no_snapshot_is_named(model: str, floats: bool) -> None:
+    agent = Agent("asks", "1", decide=FunctionModel(lambda state: (Finish(), {}), model=model))
+    found = of(agent).get("W060")
+    assert (found is not None) is floats
+    assert found is None or (model in found.says and "name a snapshot" in found.fix)
 
 
 class Line(BaseModel):

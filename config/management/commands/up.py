@@ -34,6 +34,8 @@ class Command(BaseCommand):
         try:
             if options["allow_redefine"]:
                 os.environ["HOLDFAST_ALLOW_REDEFINE"] = "1"
+            if options["reload"]:  # restarted one by one, and the old ones serve the version before until then
+                os.environ["HOLDFAST_PROMOTE"] = "1"
             if options["no_demo"]:
                 os.environ["HOLDFAST_DEMO"] = "0"
             environment = read_environment()

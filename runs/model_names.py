@@ -1,0 +1,31 @@
+"""Names of models: whether one is a snapshot, or an alias that may mean another model tomorrow. Pure.
+
+A release is immutable, and a run goes on under it; what a provider puts behind an alias changes all the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+MOVING = re.compile(r"(?:^|[-_:@/.])(latest|preview|default|stable|nightly|experimental|exp|beta)$", re.IGNORECASE)
+# A date (2024-08-06, 20250929, 0613), a revision after the last dash (-002), a tag (:8b-instruct-q4_0) or a digest.
+SNAPSHOT = re.compile(r"\d{4}-\d{2}-\d{2}|\d{8}|-\d{3,4}\b|@[\w.-]*\d|@sha256:|:[\w.-]*\d[\w.-]*$", re.IGNORECASE)
+
+
+def floating_alias(model: str) -> str:
+    """Why the name floats, as a part of a sentence; "" for a snapshot, and for a name without a provider in front
+    ("openai:…"), of which nothing is known."""
+    if (word := MOVING.search(model)) is not None:
+        return f"{word[1]!r} is whatever the provider says at that time"
+    _, provided, name = model.partition(":")
+    if not provided or SNAPSHOT.search(name):
+        return ""
+    return "it names no snapshot: no date, revision or digest"
+
+
+def floating_in(content: Mapping[str, Any]) -> str:
+    """The same of a release's content: "" where it has no model."""
+    model = content.get("model")
+    return floating_alias(str(model.get("name") or "")) if isinstance(model, Mapping) else ""

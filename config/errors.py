@@ -118,6 +118,7 @@ STATUS_OF: dict[type[Exception], int] = {
     recovery.DrainNotFound: 404,
     recovery.EvidenceMissing: 422,
     recovery.EvidenceUseless: 409,
+    recovery.ForkEditRefused: 422,
     recovery.FileTooLarge: 413,
     recovery.FileUnreadable: 422,
     recovery.NotInDoubt: 409,

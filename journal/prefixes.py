@@ -99,45 +99,55 @@ def changed_body(body: bytes, fields: Mapping[str, Any]) -> bytes:
 
 
 def write_prefix(
-    run_id: UUID, rows: Sequence[Row], source: UUID, copied_to: int, changed: Mapping[int, tuple[int, bytes]]
+    run_id: UUID,
+    rows: Sequence[Row],
+    source: UUID,
+    copied_to: int,
+    changed: Mapping[int, bytes],
+    versions: Mapping[int, int],
 ) -> None:
     """The head and the entries of a new journal, in the caller's transaction. IntegrityError if there is one already.
 
-    `copied_to`: up to there the source's own entries are copies. `changed`: version and body of those that are not
-    copied as they are, by seq.
+    `copied_to`: up to there the source's own entries are copies. `changed`, `versions`: bodies and versions of those
+    that are not copied as they are, by seq.
     """
+    drafts = [_draft(run_id, row, source, copied_to, changed, versions) for row in rows]
     prev, steering, last = START_OF_CHAIN, 0, rows[-1].entry
     with connection.cursor() as cursor, connection.wrap_database_errors:
         with cursor.copy(_ENTRIES) as copy:
             copy.set_types(_ENTRY_TYPES)
-            for _, same_time in groupby(rows, key=lambda row: row.entry.recorded_at):
-                for written in _append(run_id, list(same_time), prev, source, copied_to, changed):
+            for _, same_time in groupby(zip(rows, drafts, strict=True), key=lambda pair: pair[0].entry.recorded_at):
+                for written in _append(run_id, list(same_time), prev):
                     copy.write_row(written)
                 prev = written[-2]
         steering = max((row.entry.seq for row in rows if row.entry.kind in STEERING), default=0)
         cursor.execute(_HEAD, (run_id, last.seq, steering, last.recorded_at, prev))
 
 
-def _append(
-    run_id: UUID, rows: Sequence[Row], prev: bytes, source: UUID, copied_to: int,
-    changed: Mapping[int, tuple[int, bytes]],
-) -> Iterator[tuple[Any, ...]]:  # fmt: skip
+def _draft(
+    run_id: UUID, row: Row, source: UUID, copied_to: int, changed: Mapping[int, bytes], versions: Mapping[int, int]
+) -> Draft:
+    e = row.entry
+    body = changed.get(e.seq, e.body)
+    if e.seq > copied_to:
+        body = _named(body, source, e.seq)
+    v = versions.get(e.seq, e.v)
+    return Draft(e.kind, {}, e.step, e.settles, actor=e.actor, v=v, data=_moved(body, run_id))
+
+
+def _append(run_id: UUID, pairs: Sequence[tuple[Row, Draft]], prev: bytes) -> Iterator[tuple[Any, ...]]:
     """The rows of what was written at one time, the last of them with the link over all of them."""
-    drafts = []
-    for e, _ in rows:
-        v, body = changed.get(e.seq) or (e.v, e.body if e.seq <= copied_to else _named(e.body, source, e.seq))
-        drafts.append(Draft(e.kind, {}, e.step, e.settles, actor=e.actor, v=v, data=_moved(body, run_id)))
-    sealed = seal(drafts)
+    sealed = seal([draft for _, draft in pairs])
     digests = [
         entry_digest(d.kind, d.v, d.step, d.settles, 0, d.actor, payload)
-        for d, (_, payload, _) in zip(drafts, sealed, strict=True)
+        for (_, d), (_, payload, _) in zip(pairs, sealed, strict=True)
     ]
-    at = rows[0].entry.recorded_at
-    whole = link(prev, run_id, rows[0].entry.seq, at, digests)
-    for n, (row, d, (salt, _, body), digest) in enumerate(zip(rows, drafts, sealed, digests, strict=True), 1):
+    first = pairs[0][0].entry
+    whole = link(prev, run_id, first.seq, first.recorded_at, digests)
+    for n, ((row, d), (salt, _, body), digest) in enumerate(zip(pairs, sealed, digests, strict=True), 1):
         yield (
-            run_id, row.entry.seq, d.kind, d.v, d.step, d.settles, 0, d.actor, at, row.request_id, salt,
-            digest[:SPOT_BYTES], whole if n == len(rows) else None, body,
+            run_id, row.entry.seq, d.kind, d.v, d.step, d.settles, 0, d.actor, first.recorded_at, row.request_id, salt,
+            digest[:SPOT_BYTES], whole if n == len(pairs) else None, body,
         )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -173,3 +174,21 @@ class TooManyReplays(RecoveryError):
 
 class ReplayNotFound(RecoveryError):
     """There is no such replay."""
+
+
+class ForkEditRefused(RecoveryError):
+    """This cannot be edited at the fork; nothing was written."""
+
+    def __init__(self, faults: Mapping[str, str]) -> None:
+        super().__init__(" ".join(f"{field}: {fault}" for field, fault in faults.items())[:2000])
+        self.errors = [{"field": field, "message": fault} for field, fault in faults.items()]
+
+
+class ForkDiverges(CannotFork):
+    """The agent does not decide the copied entries as they are recorded; nothing was written."""
+
+    def __init__(self, verdict: str, seq: int | None, said: Sequence[str], replay: int) -> None:
+        at = f"Entry {seq}" if seq is not None else "It"
+        told = "; ".join(said[:3]) or f"could not be decided to the end ({verdict})"
+        super().__init__(f"{at}: {told}.")
+        self.verdict, self.seq, self.replay = verdict, seq, replay

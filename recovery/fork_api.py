@@ -27,9 +27,17 @@ MOST_POINTS = 1000
 At = Annotated[int, Field(ge=1, le=LAST_SEQ, description="The last entry that is copied.")]
 
 
+class ForkEdit(Given):
+    """Of START the input, of OBS the result, of ANSWER the value, of SIGNAL the payload, of a PLAN the moves."""
+
+    seq: At
+    value: Any
+
+
 class ForkBody(Given):
     at: At
     reason: Reason
+    edits: list[ForkEdit] = Field(default_factory=list, max_length=100)
     release: str | None = Field(None, max_length=300, description="Another release: V, agent@V or its digest.")
 
 
@@ -92,6 +100,7 @@ def fork(request: HttpRequest, ref: str, given: ForkBody) -> Answer[RunDetail]:
         at=given.at,
         reason=given.reason,
         actor=actor_of(request),
+        edits=[edit.model_dump() for edit in given.edits],
         release=given.release,
     )
     return Answer(201, answers.run_detail(made))

@@ -24,9 +24,15 @@ from journal.append import append_person, new_run_id
 from journal.entries import Draft, Kind
 from journal.payloads import payload_store
 from journal.prefixes import Row, changed_body, copy_payloads, read_prefix, refuse_erased, write_prefix
+from recovery.errors import ForkDiverges
+from recovery.fork_edits import Edit, bodies
+from recovery.fork_edits import checked as check_edits
 from recovery.fork_preview import preview as preview
 from recovery.fork_source import Source, refuse, release_of
-from recovery.pins import lock_stage
+from recovery.models import Purpose, Replay
+from recovery.pins import code_of, ended, lock_stage
+from recovery.redecided import SAME
+from recovery.replays import order
 from runs.approvals import database_now
 from runs.audit import record
 from runs.commands import control, fresh, given_reason, locked_run, tell
@@ -49,43 +55,85 @@ class Cut:
     rows: Sequence[Row]
     release: Release
     pin: Mapping[str, Any] | None
+    edits: Sequence[Edit]
     reason: str
     actor: str
 
 
-def fork_run(*, run_id: UUID, at: int, reason: str, actor: str, release: str | None = None) -> Run:
+def fork_run(
+    *,
+    run_id: UUID,
+    at: int,
+    reason: str,
+    actor: str,
+    edits: Sequence[Mapping[str, Any]] = (),
+    release: str | None = None,
+) -> Run:
     """The fork: it begins with entries 1 to `at` and goes on under the release that they end under, or under `release`
-    (a version, `agent@version` or a digest).
+    (a version, `agent@version` or a digest). `edits`: `[{seq, value}]`, see recovery.fork_edits.
+
+    With edits, or under another release, a worker that serves it has to decide the copied part as it is recorded.
 
     Raises ReasonMissing, StatelessRun, NotAFrontier, OtherAgent, UnknownRelease, ReleaseRetired, BusinessIdTaken,
-    PrefixDamaged, PrefixErased, PayloadMissing, PayloadAltered, PayloadStoreDown.
+    ForkEditRefused, ReleaseUnserved, TooManyReplays, NotJudgedYet, ForkDiverges, PrefixDamaged, PrefixErased,
+    PayloadMissing, PayloadAltered, PayloadStoreDown.
     """
     said = given_reason(reason)
     source = Source(fresh(run_id))
     state = source.state_at(at)
     target = release_of(source.run, state, release)
     refuse(source.run, state, target)
-    cut = Cut(source.run, at, state, read_prefix(run_id, at), target, None, said, actor)
+    checked = check_edits(edits, source.entries[:at], state, target)
+    pin = judged(source.run, at, state, target, checked, said, actor)
+    cut = Cut(source.run, at, state, read_prefix(run_id, at), target, pin, checked, said, actor)
     fork_id = new_run_id()
     copy_payloads(cut.rows, fork_id, payload_store())
+    edited = bodies(checked, cut.rows, fork_id, payload_store(), actor)
     with locked_run(run_id, even_ended=True) as held:
         refuse_erased(run_id, at)
-        write_fork(fork_id, cut, held.run)
+        write_fork(fork_id, cut, held.run, edited)
         tell_source(fork_id, cut, held.run)
     transaction.on_commit(functools.partial(dispatch, fork_id, target.id))
     return fresh(fork_id)
 
 
-def write_fork(fork_id: UUID, cut: Cut, source: Run) -> None:
+def judged(
+    run: Run, at: int, state: RunState, release: Release, edits: Sequence[Edit], reason: str, actor: str
+) -> dict[str, Any] | None:
+    """What PIN says, if the fork goes on under another release than its copied entries end under.
+
+    Raises ReleaseUnserved, TooManyReplays, NotJudgedYet, ForkDiverges.
+    """
+    moves = release.id != state.release_id
+    if not moves and not edits:
+        return None
+    orders = [edit.order for edit in edits]
+    judgement = ended(order(run, release, Purpose.FORK, actor=actor, at=at, edits=orders))
+    if judgement.verdict != SAME:
+        raise differs(judgement)
+    if not moves:
+        return None
+    return {"release": release.id, "from": state.release_id, "reason": reason, "verdict": SAME,
+            "code": code_of(judgement), "as_of": at}  # fmt: skip
+
+
+def differs(judgement: Replay) -> ForkDiverges:
+    result: Mapping[str, Any] = judgement.result or {}
+    said = [str(one["says"]) for one in result.get("divergences", ())]
+    if judgement.error or result.get("stopped_why"):
+        said.append(judgement.error or result["stopped_why"])
+    return ForkDiverges(judgement.verdict, result.get("first"), said, judgement.pk)
+
+
+def write_fork(fork_id: UUID, cut: Cut, source: Run, edited: Mapping[int, bytes]) -> None:
     """The fork's journal and row. The caller holds the source's head. Raises ReleaseRetired, BusinessIdTaken."""
     lock_stage(cut.release)
     refuse(source, cut.state, cut.release)
     lineage = source.lineage or source.id
-    start = cut.rows[0].entry
-    copied_from = {"copied_from": {"run": str(source.id), "seq": 1}} if b'"copied_from":' not in start.body else {}
-    body = changed_body(start.body, copied_from | {"fork": origin(cut, lineage)})
-    changed = {1: (FORK_V, body)}
-    write_prefix(fork_id, cut.rows, source.id, cut.state.copied_to, changed)
+    start = edited.get(1, cut.rows[0].entry.body)
+    begun = {1: changed_body(start, {"fork": origin(cut, lineage)})}
+    versions = {1: FORK_V}
+    write_prefix(fork_id, cut.rows, source.id, cut.state.copied_to, {**edited, **begun}, versions)
     last_seq = cut.at
     if more := beginning(cut):
         last_seq = append_person(fork_id, more, request_id=None, actor=cut.actor).last_seq or last_seq
@@ -104,7 +152,7 @@ def origin(cut: Cut, root: UUID) -> dict[str, Any]:
     askers = cut.state.askers | {started_by(cut.source.id), cut.actor}
     return {
         "run": str(cut.source.id), "at": cut.at, "reason": cut.reason, "by": cut.actor, "root": str(root),
-        "began": database_now(), "askers": sorted(askers), "edits": [],
+        "began": database_now(), "askers": sorted(askers), "edits": [edit.record for edit in cut.edits],
     }  # fmt: skip
 
 

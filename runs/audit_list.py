@@ -28,6 +28,7 @@ GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "runs": ("Run actions", ("run.",)),
     "approvals": ("Approvals", ("intent.approve", "intent.deny", "intent.edit", "intent.ask", "intent.answer")),
     "reconciliations": ("Reconciliations", ("intent.reconcile", "intent.adopt", "intent.probe")),
+    "releases": ("Releases", ("release.",)),
     "gates": ("Gates", ("gate.",)),
     "bulk": ("Bulk acts", ("bulk.",)),
     "people": ("Tokens, scopes and logins", ("token.", "user.", "login", "logout")),

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_GET
 
 from runs.access import VIEW, Person, seen_by
 from runs.errors import ReleaseNotFound
+from runs.fleet import servers
 from runs.models import Release
 from runs.pages.facts import digest_of, model_of, prompt_of
 from runs.pages.release_acts import release_seen
@@ -23,10 +24,10 @@ from runs.signed_in import signed_in
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A line of what is the same and what is not: `told` is the value, or what changed of it."""
+    """A line of what is the same and what is not, None where nobody knows: `told` is the value, or what changed."""
 
     name: str
-    same: bool
+    same: bool | None
     told: str
 
 
@@ -101,4 +102,16 @@ def summary_of(before: Release, after: Release, found: Diff) -> list[Summary]:
         Summary("Prompt", not prompts, prompt),
         Summary("Tools", not found.tools, tools),
         Summary("Input and bounds", not others, ", ".join(others) or "the same"),
+        code_of(before, after),
     ]
+
+
+def code_of(before: Release, after: Release) -> Summary:
+    """Of the live workers that serve them."""
+    serving = servers()
+    codes = [sorted({one.code for one in serving.get(release.id, ()) if one.code}) for release in (before, after)]
+    if not all(codes):
+        missing = [str(release) for release, found in zip((before, after), codes, strict=True) if not found]
+        return Summary("Code", None, f"no live worker serves {' or '.join(missing)}")
+    same = codes[0] == codes[1]
+    return Summary("Code", same, " and ".join(codes[0]) + ("" if same else f" to {' and '.join(codes[1])}"))

@@ -19,6 +19,7 @@ from runs.access import SEE_AUDIT, VIEW, Person, agents_of
 from runs.audit_list import Asked, records
 from runs.errors import ReleaseNotFound
 from runs.fleet import Rates, rates
+from runs.model_names import floating_in
 from runs.models import AuditRecord, Release
 from runs.pages.agent_page import Parameter, parameters_of
 from runs.pages.audit_page import WORDS
@@ -60,9 +61,11 @@ class ToolCard:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What never changes of a release. `bounds`: what it says of its runs, by their words."""
+    """What never changes of a release. `floating`: why its model may be another tomorrow. `bounds`: what it says of its
+    runs, by their words."""
 
     digests: Digests
+    floating: str
     prompt: str
     driver: str
     bounds: Mapping[str, Any]
@@ -83,6 +86,7 @@ def contents_of(release: Release) -> Contents:
     tools = content.get("tools")
     return Contents(
         digests=digests_in(release.content),
+        floating=floating_in(release.content),
         prompt=prompt_of(content),
         driver=str(content.get("driver") or ""),
         bounds={word: content[name] for name, word in BOUNDS.items() if content.get(name) is not None},

@@ -43,14 +43,14 @@ class Digests:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A release of the matrix. `cells`: live workers that serve it, by the matrix's columns. `share`: of 100 new runs,
-    how many it takes. `gone_at`: when the last worker that served it ended; None if one is there or none ever was.
-    `named`: the term of a query that finds its runs."""
+    """A release of the matrix. `columned`: how many live workers serve it, by the matrix's columns. `share`: of 100 new
+    runs, how many it takes. `gone_at`: when the last worker that served it ended; None if one is there or none ever
+    was. `named`: the term of a query that finds its runs."""
 
     fleet: FleetRow
     digests: Digests
     share: int
-    cells: Sequence[int]
+    columned: Sequence[tuple[int, str]]
     gone_at: datetime | None
     named: str
 
@@ -175,7 +175,7 @@ def rows_of(found: Sequence[FleetRow], by: str, columns: Sequence[str]) -> list[
     canaries = {row.release.agent: row.release.share for row in found if row.release.stage == Stage.CANARY}
     return [
         Row(
-            row, digests[row.release.id], share_of(row.release, canaries), cells_of(row.servers, by, columns),
+            row, digests[row.release.id], share_of(row.release, canaries), columned(row.servers, by, columns),
             gone.get(row.release.id),
             named_in_query(row.release, versions[row.release.agent, row.release.version] == 1),
         )
@@ -190,10 +190,10 @@ def share_of(release: Release, canaries: Mapping[str, int]) -> int:
     return 100 - canaries.get(release.agent, 0) if release.stage == Stage.CURRENT else 0
 
 
-def cells_of(servers: Sequence[Server], by: str, columns: Sequence[str]) -> list[int]:
+def columned(servers: Sequence[Server], by: str, columns: Sequence[str]) -> list[tuple[int, str]]:
     places = [str(getattr(server, by)) for server in servers]
     found = Counter(place if place in columns else "others" for place in places)
-    return [found[column] for column in columns]
+    return [(found[column], column) for column in columns]
 
 
 def named_in_query(release: Release, alone: bool) -> str:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from django import template
+from django.utils import timezone
 
 from runs.models import Stage
+from runs.templatetags.console import duration
 
 register = template.Library()
 LOOKS = {
@@ -48,3 +52,10 @@ def relative(number: float | None, to: float | None) -> str:
 def of_100(portion: float | None) -> float:
     """0.009 is 0.9 of 100."""
     return 100 * (portion or 0.0)
+
+
+@register.filter
+def age(since: datetime) -> str:
+    """In whole minutes, 12 m or 5 h 02 m: what is drawn again every two seconds does not change with each second."""
+    minutes = max(0, int((timezone.now() - since).total_seconds())) // 60
+    return duration(60.0 * minutes).removesuffix(" 00 s") if minutes else "less than a minute"

@@ -159,6 +159,8 @@ def written(value: Any) -> str:
         return ""
     if isinstance(value, str):
         return readable(value)
+    if isinstance(value, Mapping) and value.keys() == {"thought"} and isinstance(value["thought"], str):
+        return readable(value["thought"])
     alone = value[0] if isinstance(value, list) and len(value) == 1 else value
     return readable(json.dumps(struck(in_order(alone)), indent=2, ensure_ascii=False, default=str))
 

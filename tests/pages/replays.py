@@ -66,10 +66,11 @@ def diverged() -> Story:
     decided(
         story,
         divergence(2, {"thought": "Look it up"}, {"thought": "Look the order up"}, "text"),
+        divergence(5, {"thought": "Refund to the card"}, {"thought": "Refund less the voucher"}, "text"),
         divergence(
             6, call_of("refund", order_id="o-1", amount_cents=24_000),
             call_of("refund", order_id="o-1", amount_cents=22_800), says="a call of refund: amount_cents differs.",
-        ),
+        ) | {"step": 2},
         divergence(9, call_of("mail", to="a@example.org"), None, "missing_tool", "there is no tool mail any more."),
         stopped_at=9, stopped_why="the flow makes other moves here",
     )  # fmt: skip

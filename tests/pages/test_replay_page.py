@@ -24,10 +24,11 @@ def shown(client: Client, address: str, status: int = 200, **headers: Any) -> st
 
 def test_the_first_divergence_in_effect_is_shown_beside_what_was_recorded(victor: Client) -> None:
     page = shown(victor, f"{diverged().url}/replay?release=8")
-    assert "Dry replay under refund-desk 8" in page and "2 in effect, 1 in text" in page
+    assert "Dry replay under refund-desk 8" in page and "2 in effect, 2 in text" in page
+    assert "Plan text that led here" in page and "<b>less</b>" in page
     assert "seq 6: other arguments" in page and "a call of refund: amount_cents differs." in page
     assert "<b>24000</b>" in page and "<b>22800</b>" in page
-    assert "Entries 1 to 10: 2 differs in text, 6 and 9 diverge, 10 not reached, the rest identical." in page
+    assert "Entries 1 to 10: 2 and 5 differ in text, 6 and 9 diverge, 10 not reached, the rest identical." in page
 
 
 def test_the_address_says_which_divergence_and_how(victor: Client) -> None:
@@ -107,7 +108,7 @@ def test_the_report_is_the_result_as_it_is_kept(victor: Client) -> None:
     address = page.split(".json")[0].rpartition('href="')[2] + ".json"
     answer = victor.get(address)
     assert "attachment" in answer["Content-Disposition"]
-    assert [one["seq"] for one in json.loads(answer.content)["divergences"]] == [2, 6, 9]
+    assert [one["seq"] for one in json.loads(answer.content)["divergences"]] == [2, 5, 6, 9]
     assert victor.get(f"{Story().url}/replay/{address.rpartition('/')[2]}").status_code == 404
 
 

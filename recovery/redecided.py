@@ -88,7 +88,7 @@ def decided_again(
     asks_model: bool = False,
     watch: Watch = lambda seq: None,
 ) -> Result:
-    """`entries`: whole, large values loaded. Raises ValueError for edits of what cannot be edited."""
+    """`entries`: whole, large values loaded. Raises CannotEdit."""
     whole = edited(entries, edits) if edits else list(entries)
     state = fold(whole[0].run_id, whole[:at])
     if purpose == Purpose.PIN:

@@ -11,9 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -24,17 +22,17 @@ from psycopg_pool import PoolTimeout
 from journal.crash import Crashed, crash_point
 from journal.encoding import decode
 from journal.errors import PayloadAltered, PayloadMissing, PayloadStoreDown
+from recovery.deciding import GivenUp, decide_within
 from recovery.redecided import Result, column_text, decided_again
 from recovery.replays import LONGEST, NOBODYS
 from runs.agents import Agent, FunctionModel
-from runs.engine.calls import Ended, Raised
 from runs.engine.claims import Lost
 from runs.engine.worker import Worker
 from runs.outcomes import describe
+from runs.redeciding import CannotEdit, Watch
 
 log = logging.getLogger("holdfast.replays")
 
-LOOK_EVERY = 0.05
 MOST_DEATHS = 3
 SHARE = 4  # of a process's runs at a time, one in so many may be replays
 TAKE = f"""
@@ -56,8 +54,8 @@ _places: dict[UUID | None, threading.BoundedSemaphore] = {}
 _lock = threading.Lock()
 
 
-class GivenUp(Exception):
-    """The agent's code did not decide in time."""
+class NoSuchEntry(Exception):
+    """The journal does not go so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,32 +70,6 @@ class Ordered:
     edits: list[dict[str, Any]]
     asks_model: bool
     takes: int
-
-
-@dataclass(slots=True)
-class Deciding:
-    """A job for the worker's call threads. `began`: when the agent's code was last asked, and for which entry."""
-
-    decide: Callable[[Callable[[int], None]], Result]
-    came_back: Callable[[], None]
-    began: tuple[int, float] = field(default_factory=lambda: (0, time.monotonic()))
-    how: Ended | None = None
-    over: threading.Event = field(default_factory=threading.Event)
-    left: bool = False
-
-    def watch(self, seq: int) -> None:
-        if self.left:
-            raise SystemExit  # nobody waits for it any more
-        self.began = (seq, time.monotonic())
-
-    def run(self) -> Result:
-        return self.decide(self.watch)
-
-    def ended(self, how: Ended) -> None:
-        self.how = how
-        self.over.set()
-        if self.left:
-            self.came_back()
 
 
 def carry_out(worker: Worker, replay_id: int) -> None:
@@ -141,7 +113,7 @@ def work_on(worker: Worker, ordered: Ordered) -> None:
         found = decide(worker, agent, ordered)
     except Crashed:
         raise
-    except (GivenUp, ValueError, PayloadMissing, PayloadAltered, PayloadStoreDown) as error:
+    except (GivenUp, CannotEdit, NoSuchEntry, PayloadMissing, PayloadAltered, PayloadStoreDown) as error:
         return finish(worker, ordered, None, str(error))
     except (psycopg.Error, PoolTimeout, Lost):
         raise
@@ -159,49 +131,26 @@ def decide(worker: Worker, agent: Agent, ordered: Ordered) -> Result | None:
     """None: the worker drains and has given it up. Raises GivenUp, and what reading or editing the journal raises."""
     entries = worker.read(ordered.run_id)
     if ordered.at is not None and ordered.at > len(entries):
-        raise ValueError(f"the journal has no entry {ordered.at}, it ends with {len(entries)}")
+        raise NoSuchEntry(f"the journal has no entry {ordered.at}, it ends with {len(entries)}")
     edits = decode(json.dumps(ordered.edits).encode())
 
-    def again(watch: Callable[[int], None]) -> Result:
+    def again(watch: Watch) -> Result:
         return decided_again(
             agent, entries, ordered.purpose, at=ordered.at, edits=edits, asks_model=ordered.asks_model, watch=watch
         )
 
-    job = Deciding(again, worker.calls.came_back)
-    worker.calls.start(job)
-    limit = worker.decision_limit
-    if ordered.asks_model and isinstance(agent.decide, FunctionModel):
-        limit = max(limit, agent.decide.timeout)
-    if not wait(worker, job, limit):
-        return None
-    if isinstance(job.how, Raised):
-        raise job.how.error
-    assert job.how is not None
-    return job.how.value  # type: ignore[no-any-return]
+    return decide_within(
+        worker.calls,
+        limit_of(agent, worker.decision_limit, ordered.asks_model),
+        again,
+        lambda: worker.draining or not worker.session.alive,
+    )
 
 
-def wait(worker: Worker, job: Deciding, limit: float) -> bool:
-    """Until the job is over; False: the worker drains. Raises GivenUp after `limit` seconds in one decision."""
-    began = time.monotonic()
-    while not job.over.wait(LOOK_EVERY):
-        now = time.monotonic()
-        seq, since = job.began
-        if worker.draining or not worker.session.alive:
-            leave(worker, job)
-            return False
-        if now - since >= limit:
-            leave(worker, job)
-            raise GivenUp(f"the agent's code did not decide within {limit:g} s (what entry {seq} decided)")
-        if now - began >= LONGEST:
-            leave(worker, job)
-            raise GivenUp(f"it was not decided within {LONGEST:g} s (it had come to entry {seq})")
-    return True
-
-
-def leave(worker: Worker, job: Deciding) -> None:
-    """Its thread cannot be stopped: it is counted as lost until it comes back."""
-    job.left = True
-    worker.calls.abandon()
+def limit_of(agent: Agent, limit: float, asks_model: bool) -> float:
+    """Seconds for one decision. A model that is asked has its own timeout."""
+    model = agent.decide
+    return max(limit, model.timeout) if asks_model and isinstance(model, FunctionModel) else limit
 
 
 def finish(worker: Worker, ordered: Ordered, found: Result | None, error: str) -> None:

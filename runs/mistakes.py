@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from journal.encoding import Unencodable, decode, encode
+from journal.encoding import Unencodable, decode, encode, tagged
 from runs.outcomes import describe
 
 KEPT = "give JSON values, dates, Decimals, UUIDs, bytes, or the id of the thing"
@@ -110,5 +110,8 @@ def _moves(moves: Sequence[Any]) -> str:
 
 
 def _short(value: Any) -> str:
-    said = json.dumps(value, ensure_ascii=False, default=repr)
+    try:
+        said = json.dumps(value, ensure_ascii=False, default=repr)
+    except (TypeError, ValueError, RecursionError):  # odd keys, too large a number, a value that contains itself
+        said = json.dumps(tagged(value), ensure_ascii=False)
     return said if len(said) <= LONGEST else f"{said[:LONGEST]}…"

@@ -82,6 +82,10 @@ class Redecided:
         return next((divergence for divergence in self.divergences if divergence.effect), None)
 
 
+class CannotEdit(ValueError):
+    """An edit names an entry that has nothing to edit."""
+
+
 class Stopped(Exception):
     """A flow cannot go on: the recorded results are those of other moves."""
 
@@ -323,7 +327,7 @@ def told_way(effect: str, policy: Policy | None, refused: str) -> dict[str, Any]
 def without_secrets(text: str, call: Call) -> str:
     try:
         return struck_text(text, tuple(words_of(call.args)))
-    except SecretUnreadable:
+    except (SecretUnreadable, RecursionError):  # the latter: a value that contains itself, which is refused anyway
         return struck_text(text)
 
 
@@ -354,15 +358,15 @@ def who(policy: Mapping[str, Any]) -> str:
 
 
 def edited(entries: Iterable[Entry], edits: Iterable[Mapping[str, Any]]) -> list[Entry]:
-    """The entries with people's values in place of some: `[{seq, value}]`. Raises ValueError naming what cannot be."""
+    """The entries with people's values in place of some: `[{seq, value}]`. Raises CannotEdit naming what cannot be."""
     changed = list(entries)
     for edit in edits:
         seq, value = edit["seq"], edit["value"]
         if not 1 <= seq <= len(changed):
-            raise ValueError(f"there is no entry {seq} to edit")
+            raise CannotEdit(f"there is no entry {seq} to edit")
         entry = changed[seq - 1]
         name = EDITABLE.get(entry.kind)
         if name is None or name not in entry.body:
-            raise ValueError(f"entry {seq} is a {entry.kind}, and nothing in it can be edited")
+            raise CannotEdit(f"entry {seq} is a {entry.kind}, and nothing in it can be edited")
         changed[seq - 1] = replace(entry, body=entry.body | {name: value})
     return changed

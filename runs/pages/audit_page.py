@@ -35,6 +35,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "run.signal": ("Signalled", "waiting"),
     "run.answer": ("Answered", "approval"),
     "run.pin": ("Pinned", "stranded"),
+    "run.replay": ("Replayed", "off"),
     "intent.approve": ("Approved", "approval"),
     "intent.deny": ("Rejected", "failed"),
     "intent.edit": ("Edited", "approval"),

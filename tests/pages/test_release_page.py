@@ -1,0 +1,110 @@
+"""A release's own page, and two compared."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from runs.models import Release, Stage, Status
+from runs.short_ids import short_id
+from runs.staging import make_current
+from tests.pages.conftest import signed_in
+from tests.pages.journals import session
+from tests.pages.test_agents import EVIL, contract
+from tests.pages.test_releases import release, runs
+
+pytestmark = pytest.mark.django_db
+
+
+def page(client: Client, of: Release | str, status: int = 200) -> str:
+    answer = client.get(f"/releases/{of.id if isinstance(of, Release) else of}")
+    assert answer.status_code == status
+    return re.sub(r"\s+", " ", answer.content.decode())
+
+
+def test_its_content_is_told_whole(victor: Client) -> None:
+    known = release(
+        "7", Stage.CURRENT, prompt="You pay back.\nNever twice.", model={"name": "lumen-latest"},
+        tools=[contract("payout")], budget={"steps": 50},
+    )  # fmt: skip
+    html = page(victor, known)
+    for said in (
+        "You pay back.", "lumen-latest", "Floating", "payout", "Keyed", "customer_id", "{steps: 50}", known.id,
+        "As its rule says",
+    ):  # fmt: skip
+        assert said in html, said
+
+
+def test_it_is_found_by_its_name_too(victor: Client) -> None:
+    known = release("7")
+    assert known.id in page(victor, "desk@7") and "There is no such release" in page(victor, "desk@99", 404)
+
+
+def test_workers_with_different_code_are_warned_of(victor: Client) -> None:
+    known = release("7", Stage.CURRENT)
+    session("w1", serves=[known.id], codes={known.id: "ab" * 32})
+    assert "Their code differs" not in page(victor, known)
+    session("w2", serves=[known.id], codes={known.id: "cd" * 32})
+    html = page(victor, known)
+    assert "Their code differs" in html and "ab" * 32 in html and "cd" * 32 in html
+    assert "differs" in victor.get("/releases").content.decode()
+
+
+def test_whether_it_may_retire_is_answered_with_what_needs_it(victor: Client) -> None:
+    old = release("6", Stage.RETIRING)
+    assert "Nothing needs it" in page(victor, old)
+    held = runs(old, Status.HELD)[0]
+    runs(old, Status.DONE, ended_at=timezone.now())
+    html = page(victor, old)
+    assert "Not yet" in html and "1 run, the oldest so for less than a minute" in html and short_id(held.id) in html
+
+
+def test_its_history_is_for_whoever_may_see_the_audit_list(olga: Client) -> None:
+    old, new = release("7"), release("8")
+    make_current(old, "the first", "max")
+    make_current(new, "the tests are green", "max")
+    html = page(olga, old).partition("History")[2]
+    assert "Promoted</strong> desk@8 in its place by max: the tests are green" in html
+    assert "Promoted</strong> by max: the first" in html
+    assert "the tests are green" not in page(signed_in("victor"), old)
+
+
+def test_what_nobody_serves_says_how_to_start_its_worker(victor: Client) -> None:
+    assert "python manage.py worker" in page(victor, release("7", Stage.CURRENT))
+
+
+def test_two_are_compared_field_by_field_line_by_line_and_by_parameter(victor: Client) -> None:
+    old = release("7", prompt="Pay it back.\nBe brief.", tools=[contract("payout")], budget={"steps": 5})
+    more = {"properties": {"customer_id": {"type": "integer"}, "note": {"type": "string"}}}
+    tools = [contract("payout", parameters=more, timeout=5.0), contract("mail")]
+    new = release("8", prompt="Pay it back.\nBe kind.", tools=tools, budget={"steps": 9})
+    html = re.sub(r"\s+", " ", victor.get(f"/releases/diff?from={old.id}&to={new.id}").content.decode())
+    for said in (
+        "budget.steps", "<del>5</del>", "<ins>9</ins>", "<b>brief</b>", "<b>kind</b>", "1 line new, 1 gone",
+        "<del>string</del>", "<ins>integer</ins>", ">note<", "timeout", "Only 8 has it.",
+        "no live worker serves desk@7 or desk@8",
+    ):  # fmt: skip
+        assert said in html, said
+
+
+def test_a_comparison_asks_for_two_and_says_what_is_not_there(victor: Client) -> None:
+    known = release("7")
+    assert "Choose a release" in victor.get("/releases/diff").content.decode()
+    answer = victor.get(f"/releases/diff?from={known.id}&to=nothing")
+    assert answer.status_code == 404 and "There is no release nothing." in answer.content.decode()
+    same = victor.get(f"/releases/diff?from={known.id}&to={known.id}").content.decode()
+    assert "The same contents" in same
+
+
+def test_markup_in_a_release_stays_text(max: Client) -> None:
+    evil = release(
+        "1<img>", agent=EVIL.replace(" ", "_"), prompt=EVIL, model={"name": EVIL}, staged_by=EVIL,
+        tools=[contract(EVIL, doc=EVIL, parameters={"properties": {EVIL: {"type": EVIL, "title": EVIL}}})],
+    )  # fmt: skip
+    Release.objects.filter(id=evil.id).update(staged_by=EVIL)
+    other = release("2", agent=evil.agent)
+    for path in ("", f"/{evil.id}", f"/{evil.id}/promote", f"/diff?from={evil.id}&to={other.id}", f"/diff?from={EVIL}"):
+        assert b"<img" not in max.get(f"/releases{path}").content, path

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import ipaddress
 import secrets
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from django.conf import settings
 from django.db import DatabaseError, connection, transaction
 from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -22,6 +24,7 @@ from prometheus_client.exposition import choose_encoder
 
 from runs import totals
 from runs.access import VIEW, user_of_token
+from runs.fleet import FleetRow, fleet
 from runs.models import ENDED, Status
 
 SMALL = 32 * 2**20  # bytes of the table of runs up to which the ended ones are counted
@@ -95,8 +98,10 @@ class Database:
             counted = totals.counted(cursor)
             cursor.execute(BROKEN)
             broken = float(cursor.fetchone()[0])
+            rows = [row for row in fleet(None, retired=True) if row.runs or row.servers or row.takes_new_runs]
         yield from gauges(runs, intents)
         yield GaugeMetricFamily("holdfast_chains_broken", "Journals whose hash chain was found broken.", broken)
+        yield from releases(rows)
         yield from counters(counted)
 
 
@@ -134,6 +139,31 @@ def gauges(runs: Mapping[tuple[str, str], float], intents: Mapping[str, tuple[in
     yield GaugeMetricFamily("holdfast_intents_in_doubt", "Calls of parked runs of which nobody knows.", doubt[0])
     yield GaugeMetricFamily("holdfast_approvals_waiting", "Calls that wait for an approval.", waiting[0])
     yield GaugeMetricFamily("holdfast_approvals_oldest_age_seconds", "Since when the oldest waits.", max(waiting[1], 0))
+
+
+def releases(rows: Sequence[FleetRow]) -> Iterator[Metric]:
+    """Of those that somebody counts on; the others would only grow in number."""
+    runs = GaugeMetricFamily(
+        "holdfast_release_runs", "Runs pinned to a release that have not ended.", labels=["agent", "version", "stage"]
+    )
+    workers = GaugeMetricFamily(
+        "holdfast_release_workers", "Live workers that serve it.", labels=["agent", "version", "stage"]
+    )
+    codes = GaugeMetricFamily(
+        "holdfast_release_codes", "Different codes that those workers run.", labels=["agent", "version", "stage"]
+    )
+    counts: dict[tuple[str, str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
+    for row in rows:  # a version that was redefined in development is several releases
+        named = counts[row.release.agent, row.release.version, row.release.stage]
+        for place, count in enumerate((row.open_runs, len(row.servers), len(row.codes))):
+            named[place] += count
+    for labels, numbers in sorted(counts.items()):
+        for gauge, number in zip((runs, workers, codes), numbers, strict=True):
+            gauge.add_metric(labels, number)
+    yield from (runs, workers, codes)
+    oldest = min((row.stranded_since for row in rows if row.stranded_since is not None), default=None)
+    age = 0.0 if oldest is None else max((timezone.now() - oldest).total_seconds(), 0.0)
+    yield GaugeMetricFamily("holdfast_runs_stranded_oldest_age_seconds", "Since when the oldest is stranded.", age)
 
 
 COUNTERS = {

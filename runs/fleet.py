@@ -76,7 +76,24 @@ class FleetRow:
     @property
     def unserved(self) -> bool:
         """Somebody counts on it (open runs, or new ones that it is to take), and nobody serves it."""
-        return not self.served and (bool(self.runs) or self.release.stage in (Stage.CURRENT, Stage.CANARY))
+        return not self.served and (bool(self.runs) or self.takes_new_runs)
+
+    @property
+    def takes_new_runs(self) -> bool:
+        return self.release.stage in (Stage.CURRENT, Stage.CANARY)
+
+
+def warnings_of(row: FleetRow) -> list[str]:
+    """What somebody should look at, in sentences."""
+    found = []
+    if row.stranded:
+        runs = "1 run waits" if row.stranded == 1 else f"{row.stranded:,} runs wait"
+        found.append(f"{runs} for a worker that serves it")
+    if row.unserved:
+        found.append("no live worker serves it")
+    if len(row.codes) > 1:
+        found.append(f"its workers run {len(row.codes)} different codes")
+    return found
 
 
 ORDER = {stage: place for place, stage in enumerate(

@@ -9,7 +9,8 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from runs.fleet import FleetRow, Need, Rates, open_runs_by_release, servers, stranded_since
+from runs.fleet import FleetRow, Need, Rates, open_runs_by_release, servers, stranded_since, warnings_of
+from runs.model_names import floating_in
 from runs.models import Release, Stage
 from runs.releases_compared import Change, Diff, TextChange, ToolChange
 
@@ -30,6 +31,7 @@ class ReleaseOut(BaseModel):
     codes: dict[str, list[str]] = Field(
         description="Those workers by the digest of the source files with which they do: several differ."
     )
+    warnings: list[str] = Field(description="What somebody should look at, in sentences.")
 
 
 class ReleaseList(BaseModel):
@@ -51,7 +53,13 @@ def release_out(row: FleetRow) -> ReleaseOut:
         created_at=release.created_at, stage=Stage(release.stage), share=release.share, staged_at=release.staged_at,
         staged_by=release.staged_by, open_runs=dict(row.runs), stranded_since=row.stranded_since,
         served_by=[server.name for server in row.servers], codes=row.codes,
+        warnings=warnings_of(row) + model_warnings(release),
     )  # fmt: skip
+
+
+def model_warnings(release: Release) -> list[str]:
+    why = floating_in(release.content)
+    return [f"{release.content['model']['name']} is a floating alias: {why}"] if why else []
 
 
 class NeedOut(BaseModel):

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from runs.access import shell_actor
 from runs.counts import counted
-from runs.fleet import FleetRow, Rates, fleet, needs, rates
+from runs.fleet import FleetRow, Rates, fleet, needs, rates, warnings_of
 from runs.management.arguments import AgentParam, RunsCommand, as_json, reason_option, when
 from runs.models import Release, Stage
 from runs.releases_compared import Change, Diff, TextChange, diff
@@ -82,11 +82,9 @@ def person_row(screen: Screen, row: FleetRow) -> tuple[Cell, ...]:
     release = row.release
     stage = f"canary {release.share}%" if release.stage == Stage.CANARY else release.stage
     stranded = Styled(str(row.stranded), "bold red") if row.stranded else ""
-    notes = ["no live worker serves it"] if row.unserved else []
-    notes += [f"its workers run {len(row.codes)} different codes"] if len(row.codes) > 1 else []
     return (
         str(release), Styled(stage, STYLES.get(Stage(release.stage), "")), len(row.servers), row.open_runs, stranded,
-        when(screen, release.staged_at), release.staged_by, "; ".join(notes),
+        when(screen, release.staged_at), release.staged_by, "; ".join(warnings_of(row)),
     )  # fmt: skip
 
 

@@ -206,6 +206,7 @@ class Slot:
     edited: Edit | None = None
     editors: list[str] = field(default_factory=list)
     doubted: bool = False  # whether it was ever unknown if it happened
+    let: Sequence[Repeat] = ()  # of a child: what somebody resumed the run knowing of
 
     @property
     def tool(self) -> str:
@@ -228,6 +229,11 @@ class Slot:
     def child(self) -> UUID | None:
         """The child's run id; None if it could not be started."""
         return UUID(self.body["child"]) if self.body.get("child") else None
+
+    @property
+    def unborn(self) -> bool:
+        """A child that is started once the relatives were looked at."""
+        return self.kind == "child" and self.gate == "family" and self.child is None
 
     @property
     def due(self) -> float | None:

@@ -311,6 +311,9 @@ class RunState:
         assert e.step is not None
         if e.body["verb"] == "spawned":
             self._new_slot(e, "child")
+        elif e.body["verb"] == "born":
+            slot = self.slots[e.step]
+            slot.body = slot.body | {"child": e.body["child"], "release": e.body["release"]}
         else:
             self._settle(self.slots[e.step], e, e.body["outcome"], e.body.get("result"), e.body.get("error"))
 
@@ -334,6 +337,7 @@ class RunState:
             case "resume":
                 if self.braked is not None:
                     self.budget_from = spent(self, e.recorded_at.timestamp())
+                self._let_repeat(self.held)
                 self.held = self.diverged = self.braked = None
             case "release":
                 self.quarantined = None
@@ -341,6 +345,12 @@ class RunState:
                 self.has_relatives = True
             case "retry":
                 self._hurry(control)
+
+    def _let_repeat(self, held: Control | None) -> None:
+        """Whoever resumes a run that was held for what a child would repeat lets it be started."""
+        repeats = held.body.get("repeats", ()) if held is not None else ()
+        if held is not None and repeats and held.body.get("step") in self.slots:
+            self.slots[held.body["step"]].let = tuple(map(Repeat.of, repeats))
 
     def _hurry(self, control: Control) -> None:
         """Nothing waits for a backoff any more; what expired is asked for anew."""

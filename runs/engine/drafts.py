@@ -83,7 +83,7 @@ def steps(
                 question |= some(options=move.options, timeout=move.timeout)
                 drafts.append(_opened(Kind.ASK, question, step, _after(now, move.timeout)))
             case Spawn():
-                drafts += spawned(step, move, children[step])
+                drafts += spawned(step, move, children[step], family)
     return drafts
 
 
@@ -95,8 +95,9 @@ def _after(now: datetime, seconds: float | None) -> float | None:
     return None if seconds is None else now.timestamp() + seconds
 
 
-def spawned(step: int, move: Spawn, child: Newborn) -> list[Draft]:
-    """CHILD, with the failure it is when the child cannot be started."""
+def spawned(step: int, move: Spawn, child: Newborn, family: bool = False) -> list[Draft]:
+    """CHILD, with the failure it is when the child cannot be started. In a family it is started by an entry of its own,
+    once the relatives were looked at."""
     body: dict[str, Any] = {
         "verb": "spawned",
         "agent": move.agent,
@@ -104,12 +105,22 @@ def spawned(step: int, move: Spawn, child: Newborn) -> list[Draft]:
         "child": str(child.id) if child.id else None,
         "release": child.release,
     }
+    if family and not child.refused:
+        body |= {"child": None, "gate": "family"}
     if asked := move.asked:
         body["asked"] = asked
     drafts = [Draft(Kind.CHILD, body, step=step, decision=True)]
     if child.refused:
         drafts.append(child_ended(step, None, {"outcome": "failed", "error": child.refused}, decided=True))
     return drafts
+
+
+def born(step: int, child: Newborn) -> Draft:
+    """The child of a CHILD that was written before the relatives were looked at; or why it cannot be started."""
+    if child.refused:
+        return child_ended(step, None, {"outcome": "failed", "error": child.refused}, decided=True)
+    body = {"verb": "born", "child": str(child.id), "release": child.release}
+    return Draft(Kind.CHILD, body, step=step, decision=True)
 
 
 def child_ended(step: int, child: UUID | None, how: Mapping[str, Any], decided: bool = False) -> Draft:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from journal.errors import PayloadStoreDown
-from runs.engine.rules import Act, AwaitPerson, RequestApproval, Send, WaitUntil
+from runs.engine.rules import Act, AwaitPerson, Bear, Hold, RequestApproval, Send, WaitUntil
 from runs.relatives import Relatives, uncovered
 from runs.slots import Repeat, Slot, repeats_in_words
 from runs.tools import Tool
@@ -39,19 +39,39 @@ class FamilyGate:
         """The rules' word on a call, or what has to come before it."""
         if tool.effect == "read" or not self.concerns(slot, act):
             return act
-        assert slot.seq <= state.committed_seq, "relatives are looked at only behind the own intent"
-        if self.stale:
-            self.relatives.look()
-            self.stale = False
-        try:
-            found = self.relatives.repeated_by(slot, first=not slot.attempts)
-        except PayloadStoreDown as error:
-            return WaitUntil(self.now() + STORE_AWAY, f"{tool.name} cannot be compared with its relatives': {error}")
+        found = self.found(state, slot)
+        if isinstance(found, WaitUntil):
+            return found
         if isinstance(act, RequestApproval):
             return replace(act, repeats=tuple(found))
         if not uncovered(found, slot, self.succeeded_at):
             return act
         return RequestApproval("" if slot.approval is None else f"it is {repeats_in_words(found)}", tuple(found))
+
+    def judged_child(self, state: RunState, slot: Slot, act: Act) -> Act:
+        """A child is an effect too: what a relative has started with the same input is started once more only when
+        somebody has resumed the run who was told so."""
+        if not isinstance(act, Bear):
+            return act
+        found = self.found(state, slot)
+        if isinstance(found, WaitUntil):
+            return found
+        let = {(repeat.run, repeat.step) for repeat in slot.let}
+        if all((repeat.run, repeat.step) in let for repeat in found):
+            return act
+        same = repeats_in_words(found)
+        return Hold(f"it would start {slot.tool} (step {slot.step}) with {same}: resume it to let it", tuple(found))
+
+    def found(self, state: RunState, slot: Slot) -> list[Repeat] | WaitUntil:
+        """What of the relatives' it would repeat; or that nobody can say for now."""
+        assert slot.seq <= state.committed_seq, "relatives are looked at only behind the own intent"
+        if self.stale:
+            self.relatives.look()
+            self.stale = False
+        try:
+            return self.relatives.repeated_by(slot, first=not slot.attempts)
+        except PayloadStoreDown as error:
+            return WaitUntil(self.now() + STORE_AWAY, f"{slot.tool} cannot be compared with its relatives': {error}")
 
     def concerns(self, slot: Slot, act: Act) -> bool:
         """Whether it is about to be sent, or a person is asked about it. The same key again is no other effect."""

@@ -85,13 +85,26 @@ class AwaitPerson:
 
 
 @dataclass(frozen=True, slots=True)
+class Bear:
+    """Start the child."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A person has to resume the run before this step goes on; `repeats`: what relatives have started, the same."""
+
+    why: str
+    repeats: tuple[Repeat, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Withdraw:
     """It was surely not done, or is not waited for any more: settle it as cancelled."""
 
     why: str = "the run was cancelled"
 
 
-Act = Send | Ask | WaitUntil | Fire | Join | RequestApproval | Expire | Remind | AwaitPerson | Withdraw
+Act = Send | Ask | WaitUntil | Fire | Join | RequestApproval | Expire | Remind | AwaitPerson | Bear | Hold | Withdraw
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +138,8 @@ def next_wait(slot: Slot, moment: Moment, over: bool, ended: Mapping[str, Any] |
             return Join(ended)
         if over:
             return Withdraw("another came first")
+        if slot.unborn:
+            return Withdraw() if moment.cancelling else Bear()
         if slot.child is None:
             return Join({"outcome": "failed", "error": "it was never started"})
         child = f"its child {slot.tool} {short_id(slot.child)}"

@@ -11,6 +11,7 @@ from journal.verify import verify_run
 from recovery.errors import NotAFrontier
 from recovery.forking import fork_run, preview
 from runs.approvals import decide_approval
+from runs.commands import resume_run
 from runs.models import Run
 from runs.queries import entries_of, state_of
 from runs.short_ids import short_id
@@ -131,3 +132,42 @@ def test_a_source_that_goes_on_looks_at_its_fork_too(crew: Crew, ledger: Ledger)
     assert held.status == "awaiting_approval" and "which succeeded" in held.reason
     approve(run_id, 1)
     assert crew.drive(run_id).status == "done"
+
+
+# -- children ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_child_that_a_relative_has_started_is_started_again_only_when_somebody_lets_it(
+    crew: Crew, ledger: Ledger
+) -> None:
+    run_id = start("parent", {"children": [{"agent": "keyed", "input": {"amount_cents": 3}}]})
+    assert crew.drive_tree(run_id).status == "done"
+    forked = fork(run_id, 1)
+    told = crew.drive(forked.id)
+    assert told.status == "held" and not Run.objects.filter(parent=forked.id).exists()
+    assert f"it would start keyed (step 1) with the same as step 1 of {short_id(run_id)} (entry 3)" in told.reason
+    resume_run(run_id=forked.id, reason="the first one was lost", actor="olga")
+    assert crew.drive_tree(forked.id).status == "awaiting_approval"  # the charge behind it, which its source did too
+    child = Run.objects.get(parent=forked.id)
+    assert child.status == "done" and verify_run(forked.id) == []
+    approve(forked.id, 2)
+    assert crew.drive(forked.id).status == "done"
+
+
+def test_of_two_that_would_start_the_same_child_the_second_waits(crew: Crew, ledger: Ledger) -> None:
+    run_id = start("parent", {"children": [{"agent": "keyed", "input": {"amount_cents": 3}}]})
+    forked = fork(run_id, 1)
+    assert crew.drive(forked.id).status == "waiting"
+    assert crew.drive(Run.objects.get(parent=forked.id).id).status == "done"
+    assert crew.drive(run_id).status == "held" and not Run.objects.filter(parent=run_id).exists()
+    assert crew.drive(forked.id).status == "done" and verify_run(run_id) == []
+
+
+def test_a_fork_of_a_child_is_nobodys_child(crew: Crew, ledger: Ledger) -> None:
+    run_id = start("parent", {"children": [{"agent": "keyed", "input": {"amount_cents": 3}}]})
+    assert crew.drive_tree(run_id).status == "done"
+    child = Run.objects.get(parent=run_id)
+    forked = fork(child.id, 1)
+    assert forked.parent is None and state_of(forked.id).parent is None
+    assert crew.drive(forked.id).status == "awaiting_approval"
+    assert Run.objects.get(id=run_id).status == "done"

@@ -121,6 +121,7 @@ STATUS_OF: dict[type[Exception], int] = {
     recovery.ForkEditRefused: 422,
     recovery.FileTooLarge: 413,
     recovery.FileUnreadable: 422,
+    recovery.NoRelative: 404,
     recovery.NotInDoubt: 409,
     recovery.NotJudgedYet: 409,
     recovery.OtherAgent: 409,

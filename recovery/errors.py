@@ -192,3 +192,7 @@ class ForkDiverges(CannotFork):
         told = "; ".join(said[:3]) or f"could not be decided to the end ({verdict})"
         super().__init__(f"{at}: {told}.")
         self.verdict, self.seq, self.replay = verdict, seq, replay
+
+
+class NoRelative(RecoveryError):
+    """A run is compared with another of its family of forks: this is none."""

@@ -39,8 +39,10 @@ from runs.engine.rules import (
     Ask,
     Asked,
     AwaitPerson,
+    Bear,
     Expire,
     Fire,
+    Hold,
     Join,
     Moment,
     Remind,
@@ -52,11 +54,12 @@ from runs.engine.rules import (
     next_wait,
 )
 from runs.mistakes import difference, raised
-from runs.moves import Decided, Fail, Finish
+from runs.moves import Decided, Fail, Finish, from_record
 from runs.relatives import Relatives
 from runs.run_view import RunView
 from runs.slots import Slot
 from runs.tools import Tool
+from runs.trees import Newborn
 
 if TYPE_CHECKING:
     from runs.agents import Agent
@@ -179,7 +182,8 @@ class Slice(Flights):
                 continue
             if slot.kind != "call":
                 how = ended.get(slot.child) if slot.child else None
-                found[step] = next_wait(slot, moment, self.state.is_over(slot), how)
+                wait = next_wait(slot, moment, self.state.is_over(slot), how)
+                found[step] = wait if family is None else family.judged_child(self.state, slot, wait)
                 continue
             tool = self.agent.toolbox[slot.tool]
             act = next_act(slot, tool, self.asked_now(slot, tool), moment, absent=step in self.absent)
@@ -249,6 +253,7 @@ class Slice(Flights):
 
     def carry_out(self, ready: Mapping[int, Act]) -> None:
         written: list[Draft] = []
+        children: list[Newborn] = []
         for step, act in ready.items():
             slot = self.state.slots[step]
             match act:
@@ -267,10 +272,17 @@ class Slice(Flights):
                     written += expired(slot, deny)
                 case Remind(number):
                     written.append(reminder(slot, number))
+                case Bear():
+                    children += self.worker.newborn(self.run_id, step, [from_record(slot.recorded)]).values()
+                    written.append(drafts.born(step, children[-1]))
+                case Hold(why, repeats):
+                    told = [repeat.record for repeat in repeats]
+                    written.append(drafts.control("hold", why, step=step, repeats=told))
                 case Withdraw(why):
                     if slot.kind == "child" and slot.child:  # first, so that no child outlives the word that it was
                         self.worker.cancel_child(slot.child, f"{why} in its parent", {"run": str(self.run_id)})
                     written.append(drafts.withdrawn(slot, why))
+        self.newborn = [child for child in children if not child.refused]
         if written and not self.commit(written):
             return
         for step, act in ready.items():
@@ -323,7 +335,7 @@ class Slice(Flights):
         made += drafts.steps(self.agent, self.run_id, first, moves, now, children, self.stopped, release, family)
         for draft in made:
             self.add(draft)
-        self.newborn = [child for child in children.values() if not child.refused]
+        self.newborn = [child for child in children.values() if not child.refused and not family]
         sends = any(draft.kind == Kind.TOOL_CALL and draft.body["gate"] is None for draft in made)
         # With relatives it looks at them once this is committed; before that it says nothing of what it waits for.
         if not self.commit(park=None if sends or family else self.rest()) or self.parked is not None:

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from bench import kill, trials
+from bench import deploy, kill, trials
 from bench.table import Found, table, targets
 from bench.world import World, world
 
 Trial = Callable[[World], dict[str, float]]
 OURS, THEIRS = {1: 40, 10: 150, 50: 500}, {1: 15, 10: 40, 50: 80}  # runs a repetition, by how many are in flight
-GROUPS = ("steps", "more", "single", "resume", "kill")
+GROUPS = ("steps", "more", "single", "resume", "kill", "deploy")
 
 
 def trial_groups(quick: bool) -> dict[str, dict[str, Trial]]:
@@ -42,6 +42,7 @@ def trial_groups(quick: bool) -> dict[str, dict[str, Trial]]:
             "holdfast, lease ran out": partial(gone, seen=False),
             "dbos, started again": partial(kill.kill_dbos, runs=100, steps=60),
         },
+        "deploy": {"holdfast, 7 to 8 and back": partial(deploy.deploy, flying=20 if quick else 50)},
     }
 
 
@@ -59,7 +60,9 @@ def main() -> None:
     with world() as here:
         for group, turns in trial_groups(words.quick).items():
             if group in chosen:
-                repeats = words.repeats or (1 if words.quick else 3 if group in ("resume", "kill", "more") else 5)
+                repeats = words.repeats or (
+                    1 if words.quick else 3 if group in ("resume", "kill", "more", "deploy") else 5
+                )
                 for repetition in range(1, repeats + 1):
                     measure(here, turns, found, f"{repetition} of {repeats}")
     print(table(found))

@@ -53,14 +53,16 @@ class World:
         path.unlink(missing_ok=True)
         return path
 
-    def start(self, *words: str, lines: Path | None = None, env: Mapping[str, str] = NOTHING) -> subprocess.Popen[str]:
+    def start(
+        self, *words: str, lines: Path | None = None, env: Mapping[str, str] = NOTHING, stdin: int | None = None
+    ) -> subprocess.Popen[str]:
         """A Python process of the benchmark, which is gone when this one is."""
         whole = self.env | dict(env) | ({LINES: str(lines)} if lines else {})
         log = open(self.home / "side.log", "a")  # noqa: SIM115 - the child's
         with log:
             return subprocess.Popen(
                 [*tied(signal.SIGKILL), sys.executable, *words],
-                cwd=ROOT, env=whole, stdout=subprocess.PIPE, stderr=log, text=True,
+                cwd=ROOT, env=whole, stdin=stdin, stdout=subprocess.PIPE, stderr=log, text=True,
             )  # fmt: skip
 
     def measure(self, *words: str, lines: Path | None = None, env: Mapping[str, str] = NOTHING) -> dict[str, Any]:

@@ -25,8 +25,9 @@ from recovery.redecided import Result as Result
 from recovery.redecided import column_json
 from runs.audit import record
 from runs.dispatch import queue_of
-from runs.errors import BadInput, StatelessRun
+from runs.errors import BadInput, StatelessRun, UnknownRelease
 from runs.models import Release, Run, WorkerSession
+from runs.texts import plain_text
 
 log = logging.getLogger("holdfast.replays")
 
@@ -109,6 +110,17 @@ def refuse(run: Run, release: Release, at: int | None, edits: Sequence[Mapping[s
         raise BadInput(f"{release} asks no model: there is nothing to ask again.")
     if not is_served(release):
         raise ReleaseUnserved(f"({release})")
+
+
+def release_named(agent: str, named: str) -> Release:
+    """A release of the agent: by version, agent@version or digest. Raises UnknownRelease."""
+    version = plain_text(named).removeprefix(f"{agent}@")
+    known = Release.objects.filter(agent=agent)
+    found = known.filter(id=version).first() or known.filter(version=version).order_by("-created_at", "-id").first()
+    if found is None:
+        versions = sorted(set(known.values_list("version", flat=True)))
+        raise UnknownRelease(f"{agent} has {', '.join(versions) or 'none'}, not {version[:100]}.")
+    return found
 
 
 def is_served(release: Release) -> bool:

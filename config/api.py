@@ -13,6 +13,7 @@ from recovery.api import router as recovery
 from recovery.drain_api import router as drains
 from recovery.fork_api import router as forks
 from recovery.pin_api import router as pins
+from recovery.replay_api import router as replays
 from runs.rest.api import router as runs
 from runs.rest.bulk_api import router as bulk
 from runs.rest.fleet_api import router as fleet
@@ -58,6 +59,7 @@ def build_api() -> NinjaAPI:
     api.add_router("", releases)
     api.add_router("", bulk)
     api.add_router("", recovery)
+    api.add_router("", replays)
     api.add_router("", pins)
     api.add_router("", drains)
     api.add_router("", forks)

@@ -149,6 +149,8 @@ API: dict[tuple[str, str], tuple[frozenset[str], Any]] = {
     ("POST", "/runs/{ref}/pin"): (OPERATE, WHY | {"release": "no-such-release"}),
     ("POST", "/runs/{ref}/signal"): (OPERATE, {"name": "paid"}),
     ("POST", "/runs/{ref}/answer"): (JUDGE, {"seq": 2, "value": "yes"}),
+    ("POST", "/runs/{ref}/replay"): (OPERATE, {"release": "no-such-release"}),
+    ("GET", "/replays/{replay_id}"): (ALL, None),
     ("GET", "/runs/{ref}/fork"): (ALL, None),
     ("POST", "/runs/{ref}/fork"): (OPERATE, {"at": 1} | WHY),
     ("GET", "/intents"): (ALL, None),

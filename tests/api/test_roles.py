@@ -50,6 +50,8 @@ VERBS: list[tuple[str, str, Any, set[str]]] = [
     ("POST", f"{RUN}/retry", WHY, {"olga", "max"}),
     ("POST", f"{RUN}/note", {"text": "seen"}, {"olga", "max"}),
     ("POST", f"{RUN}/signal", {"name": "paid"}, {"olga", "max"}),
+    ("POST", f"{RUN}/replay", {}, {"olga", "max"}),
+    ("GET", "/replays/7", None, VIEWERS),
     ("POST", f"{RUN}/answer", {"seq": 2, "value": "yes"}, {"olga", "ada", "max"}),
     ("POST", f"{RUN}/intents/2/approval", {"verdict": "approve", "digest": "0" * 64}, {"ada", "max"}),
     ("POST", f"{RUN}/intents/2/adopt", {"evidence": 7, "reason": "test"}, {"olga", "ada", "max"}),

@@ -50,28 +50,32 @@ RETURNING name, id
 WAITING = """
 SELECT r.id, r.release_id, r.status,
        EXISTS (SELECT FROM runs_workersession w WHERE w.ended_at IS NULL AND w.draining_at IS NULL
-               AND w.serves @> ARRAY[r.release_id]) AS served, statement_timestamp()
+               AND w.serves @> ARRAY[r.release_id] AND runs_place_gate_v1(w.id) IS NULL) AS served,
+       statement_timestamp()
   FROM runs_run r LEFT JOIN runs_workersession s ON s.id = r.session_id
  WHERE (r.session_id IS NOT NULL AND s.ended_at IS NOT NULL
         OR r.session_id IS NULL AND (r.status IN ('queued', 'waiting_for_version', 'running')
                                      OR r.wake_at <= clock_timestamp()))
    AND r.status NOT IN ('done', 'failed', 'cancelled') AND r.input IS NULL
+   AND NOT (r.status = 'queued' AND starts_with(r.reason, 'gate '))
    AND NOT (r.over_limit AND r.status = 'queued' AND EXISTS (
             SELECT FROM runs_workersession w WHERE w.ended_at IS NULL AND w.serves @> ARRAY[r.release_id]))
    AND (r.status <> 'waiting_for_version' OR r.since < clock_timestamp() - make_interval(secs => 60)
         OR EXISTS (SELECT FROM runs_workersession w WHERE w.ended_at IS NULL AND w.started_at > r.since
-                   AND w.serves @> ARRAY[r.release_id]))
+                   AND w.serves @> ARRAY[r.release_id])
+        OR EXISTS (SELECT FROM runs_gate g WHERE g.lifted_at > r.since AND g.scope ~ '^(worker|region):'))
    AND (r.dispatched_at IS NULL
           AND (r.status <> 'queued' OR r.since < clock_timestamp() - make_interval(secs => %(young)s))
         OR r.dispatched_at
            < clock_timestamp() - make_interval(secs => least(60, %(young)s * 2 ^ least(r.dispatches, 10))))
  ORDER BY r.priority DESC, r.id LIMIT %(batch)s
 """
-LOOK = "SELECT clock_timestamp(), EXISTS (SELECT FROM runs_gate WHERE lifted_at IS NULL AND scope = 'all')"
-# Held by a gate that is not there any more, or by several, of which one was lifted since.
-HELD_BY_GATE = """
-SELECT r.id, r.release_id FROM runs_run r
- WHERE r.status = 'held' AND starts_with(r.reason, 'gate ')
+LOOK = "SELECT clock_timestamp()"
+# Stopped by a gate that is not there any more, or by several, of which one was lifted since. Queued ones were not taken
+# at it, held ones came to it on their way.
+STOPPED_BY_GATE = """
+SELECT r.id, r.release_id, r.status FROM runs_run r
+ WHERE r.status IN ('held', 'queued') AND r.session_id IS NULL AND starts_with(r.reason, 'gate ')
    AND (NOT EXISTS (SELECT FROM runs_gate g
                      WHERE g.lifted_at IS NULL AND starts_with(r.reason, 'gate ' || g.scope || ': '))
         OR EXISTS (SELECT FROM runs_gate g
@@ -98,7 +102,8 @@ WITH head AS (SELECT run_id FROM journal_head WHERE run_id = %(run)s FOR NO KEY 
 UPDATE runs_run r SET dispatched_at = clock_timestamp(), dispatches = r.dispatches + 1,
        status = CASE WHEN r.session_id IS NULL THEN 'queued' ELSE r.status END,
        since = CASE WHEN r.session_id IS NULL AND r.status <> 'queued' THEN clock_timestamp() ELSE r.since END,
-       reason = CASE WHEN r.session_id IS NULL AND r.status <> 'queued' THEN 'waits for a worker' ELSE r.reason END,
+       reason = CASE WHEN r.session_id IS NULL AND (r.status <> 'queued' OR starts_with(r.reason, 'gate '))
+                     THEN 'waits for a worker' ELSE r.reason END,
        wake_at = NULL
   FROM head WHERE r.id = head.run_id AND r.status = %(status)s
 RETURNING r.id
@@ -109,6 +114,10 @@ UPDATE runs_run r SET status = 'waiting_for_version', since = %(looked)s,
        dispatched_at = NULL, dispatches = 0, wake_at = NULL, over_limit = false,
        reason = 'waits for a worker that serves '
                 || (SELECT agent || '@' || version FROM runs_release WHERE id = r.release_id)
+                || coalesce((SELECT ': ' || w.name || ' is stopped by a gate over ' || runs_place_gate_v1(w.id)
+                               FROM runs_workersession w
+                              WHERE w.ended_at IS NULL AND w.serves @> ARRAY[r.release_id]
+                                AND runs_place_gate_v1(w.id) IS NOT NULL LIMIT 1), '')
   FROM head WHERE r.id = head.run_id AND r.status = %(status)s AND r.status <> 'waiting_for_version'
 """
 # What became due before the last look was seen then, and is tried again with the next regular round.
@@ -173,9 +182,9 @@ class Sweep:
             self._partitions_at = time.monotonic()
         row = conn.execute(LOOK).fetchone()
         assert row is not None
-        self._looked, stopped = row
+        (self._looked,) = row
         self._cancel_late(conn)
-        sent = 0 if stopped else self._send_waiting(conn)
+        sent = self._send_waiting(conn)
         if (row := conn.execute(DRAINS).fetchone()) is not None and row[0]:
             follow_drains()
         row = conn.execute(BULK).fetchone()
@@ -218,8 +227,8 @@ class Sweep:
         return sent
 
     def _lift_gated(self, conn: psycopg.Connection[Any]) -> None:
-        for run_id, release_id in conn.execute(HELD_BY_GATE, {"batch": BATCH}).fetchall():
-            if conn.execute(NOTE_SENT, {"run": run_id, "status": "held"}).fetchone() is not None:
+        for run_id, release_id, status in conn.execute(STOPPED_BY_GATE, {"batch": BATCH}).fetchall():
+            if conn.execute(NOTE_SENT, {"run": run_id, "status": status}).fetchone() is not None:
                 self.dispatch(run_id, release_id)
 
     def pause(self) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 
@@ -26,8 +26,10 @@ class OpenGates:
         scope = next((scope for scope in scopes if scope in self.reasons), None)
         return None if scope is None else f"gate {scope}: {self.reasons[scope]}"
 
-    def over_runs_of(self, agent: str, version: str, worker: str, region: str) -> str | None:
-        """What stops every run of this release at this worker."""
-        if not self.reasons:
-            return None
-        return self.over("all", f"agent:{agent}", f"release:{agent}@{version}", f"worker:{worker}", f"region:{region}")
+    def over_runs_of(self, agent: str, version: str) -> str | None:
+        """What stops every run of this release, wherever it is."""
+        return self.over("all", f"agent:{agent}", f"release:{agent}@{version}")
+
+    def over_place(self, names: Iterable[str], region: str) -> str | None:
+        """What stops every run at a worker of these names, or of its region: they may go on elsewhere."""
+        return self.over(*(f"worker:{name}" for name in names), f"region:{region}")

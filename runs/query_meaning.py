@@ -30,7 +30,7 @@ NEED_PERSON = (
 )  # fmt: skip
 IN_DOUBT = [{"state": "in_doubt"}]
 ASKED = [{"state": "asked"}]
-BY_GATE = Q(status=Status.HELD, reason__startswith="gate ")
+BY_GATE = Q(status__in=(Status.HELD, Status.QUEUED), reason__startswith="gate ")
 WITH_QUESTION = Q(status=Status.WAITING, intents__contains=ASKED) & ~Q(intents=[])
 HAS: dict[str, Q] = {
     "person": Q(status__in=NEED_PERSON) & ~BY_GATE & (~Q(status=Status.WAITING) | Q(intents__contains=ASKED)),

@@ -52,13 +52,13 @@ UPDATE runs_run SET status = 'cancelled', reason = 'its deadline has passed', en
        since = clock_timestamp(), ended_at = clock_timestamp(), session_id = NULL, epoch = epoch + 1
  WHERE deadline_at <= clock_timestamp() AND ended_at IS NULL AND input IS NOT NULL
 """
-# Like the sweep's own for runs with a journal: queued and not reached by a message, or held by a gate that was lifted.
+# Like the sweep's own for runs with a journal: queued and reached by no message, or stopped by a gate that was lifted.
 WAITING = """
 SELECT r.id, r.release_id, EXISTS (SELECT FROM runs_workersession w WHERE w.ended_at IS NULL AND w.draining_at IS NULL
-                                   AND w.serves @> ARRAY[r.release_id])
+                                   AND w.serves @> ARRAY[r.release_id] AND runs_place_gate_v1(w.id) IS NULL)
   FROM runs_run r
  WHERE r.input IS NOT NULL AND r.session_id IS NULL AND r.ended_at IS NULL
-   AND (r.status <> 'held' OR NOT EXISTS (SELECT FROM runs_gate g WHERE g.lifted_at IS NULL
+   AND (NOT starts_with(r.reason, 'gate ') OR NOT EXISTS (SELECT FROM runs_gate g WHERE g.lifted_at IS NULL
                                           AND starts_with(r.reason, 'gate ' || g.scope || ': ')))
    AND (r.dispatched_at IS NULL AND r.since < clock_timestamp() - make_interval(secs => %(young)s)
         OR r.dispatched_at

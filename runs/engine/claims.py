@@ -12,7 +12,7 @@ from runs.open_gates import OpenGates
 
 CLAIM = """
 SELECT verdict, urgent, gates, heard_at, epoch, last_seq, taken_from, crashes, extract(epoch FROM taken_over_at)::float8
-FROM runs_claim_v3(%s, %s, %s, %s, %s, %s)
+FROM runs_claim_v4(%s, %s, %s, %s, %s, %s)
 """
 NEXT = "SELECT run_id, release_id FROM runs_next_in_flight_v1(%s, %s)"
 OVER_LIMIT = "SELECT DISTINCT agent FROM runs_run WHERE status = 'queued' AND over_limit"
@@ -46,7 +46,7 @@ def claim(
     look_urgent: bool,
 ) -> tuple[Claim | UUID | str, OpenGates]:
     """The claim, or a more urgent run of the release, or why there is none: held, counted, limited, ended, no session,
-    pinned elsewhere. With the gates that are open.
+    pinned elsewhere, gated (it says so), gated here (another worker may take it). With the gates that are open.
 
     `at_once`: how many runs of the agent may be in flight.
     """

@@ -160,6 +160,8 @@ class Slice(Flights):
             return Park("queued", "its worker is draining")
         if self.state.cancel is None and (gate := self.worker.gate_for(self.agent)) is not None:  # it sends no more
             return Park("held", gate)
+        if self.state.cancel is None and (gate := self.worker.gate_here) is not None:
+            return Park("queued", f"left its worker at a {gate}")
         if time.monotonic() - self.began > SLICE_SECONDS or self.state.next_step - self.first_step > SLICE_STEPS:
             return Park("queued", "its slice is over")
         return None

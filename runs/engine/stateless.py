@@ -24,6 +24,7 @@ from runs.engine.slice import Slice
 from runs.memory.store import Memory, MemoryRun, start_body
 from runs.memory.worker import MemoryWorker
 from runs.moves import Call, Decided, Fail, Finish, Move
+from runs.open_gates import names_of
 from runs.outcomes import describe
 from runs.texts import plain_text
 from runs.trees import Newborn
@@ -46,11 +47,18 @@ UPDATE runs_run SET session_id = %(session)s, epoch = epoch + 1, status = 'runni
 RETURNING epoch, input, labels
 """
 IS_STATELESS = "SELECT input IS NOT NULL FROM runs_run WHERE id = %s"
+# It stays queued, and says the gate. What stops this worker alone stops no run.
 HOLD = """
-UPDATE runs_run r SET status = 'held', reason = left('gate ' || g.scope || ': ' || g.reason, 2000),
-       since = clock_timestamp()
-  FROM (SELECT scope, reason FROM runs_gate WHERE lifted_at IS NULL AND scope = ANY (%(scopes)s) LIMIT 1) AS g
+UPDATE runs_run r SET reason = left('gate ' || g.scope || ': ' || g.reason, 2000), dispatched_at = NULL, dispatches = 0
+  FROM (SELECT scope, reason FROM runs_gate
+         WHERE lifted_at IS NULL AND scope = ANY (%(scopes)s) AND scope !~ '^(worker|region):' LIMIT 1) AS g
  WHERE r.id = %(run)s AND r.input IS NOT NULL AND r.session_id IS NULL AND r.status = 'queued'
+RETURNING r.id
+"""
+GATED_HERE = """
+SELECT FROM runs_run r, runs_gate g
+ WHERE r.id = %(run)s AND r.input IS NOT NULL AND r.session_id IS NULL AND r.status IN ('queued', 'waiting_for_version')
+   AND g.lifted_at IS NULL AND g.scope = ANY (%(scopes)s)
 """
 END = """
 UPDATE runs_run SET status = %(status)s, reason = %(reason)s, ending = %(ending)s, since = clock_timestamp(),
@@ -65,9 +73,13 @@ def drive(worker: Worker, run_id: UUID, agent: Agent) -> bool:
     with worker.connections.connection() as conn:
         row = conn.execute(CLAIM, given).fetchone()
         if row is None:
-            conn.execute(HOLD, given)
+            gated = conn.execute(HOLD, given).fetchone() is not None
+            elsewhere = not gated and conn.execute(GATED_HERE, given).fetchone() is not None
             known = conn.execute(IS_STATELESS, (run_id,)).fetchone()
-            return known is None or bool(known[0])
+    if row is None:
+        if elsewhere:
+            worker.pass_on(run_id, agent.release_id)
+        return known is None or bool(known[0])
     epoch, input, labels = row
     try:
         ending = Life(worker, run_id, agent, decode(bytes(input)), labels).live()
@@ -90,8 +102,9 @@ def drive(worker: Worker, run_id: UUID, agent: Agent) -> bool:
 
 def scopes(worker: Worker, agent: Agent) -> list[str]:
     """Of the gates that stop the whole run, as it is short: those of its tools among them."""
-    own = [f"agent:{agent.name}", f"release:{agent.name}@{agent.version}", f"worker:{worker.session.name}"]
-    return ["all", *own, f"region:{worker.session.region}", *(f"tool:{name}" for name in agent.toolbox)]
+    here = [f"worker:{name}" for name in names_of(worker.session.name, worker.session.pool)]
+    own = [f"agent:{agent.name}", f"release:{agent.name}@{agent.version}", *here, f"region:{worker.session.region}"]
+    return ["all", *own, *(f"tool:{name}" for name in agent.toolbox)]
 
 
 def failed(why: str) -> Ending:

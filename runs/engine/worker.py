@@ -23,6 +23,7 @@ from journal.read import read_entries
 from runs import trees
 from runs.agents import Agent
 from runs.engine import drafts, evidence, stateless
+from runs.engine.at_gates import AtGates
 from runs.engine.calls import CallPool
 from runs.engine.claims import TAKES_TURNS, Claim, Lost, claim, next_in_flight
 from runs.engine.flights import STEERED
@@ -34,7 +35,6 @@ from runs.engine.sessions import Session, SessionEnded, open_connections
 from runs.engine.slice import Slice
 from runs.engine.turns import Turns
 from runs.moves import Move, Spawn
-from runs.open_gates import OpenGates
 from runs.outcomes import describe
 from runs.relatives import InPool, Relations
 from runs.slots import Slot
@@ -44,10 +44,11 @@ log = logging.getLogger("holdfast.worker")
 
 EPOCH = "SELECT epoch FROM journal_head WHERE run_id = %s"
 Dispatch = Callable[[UUID, str], bool]
+PASSED_ON_AFTER = 1.0  # seconds that a worker under a gate keeps a message
 DECISION_LIMIT = 60.0  # seconds that an agent's code may take for one decision
 
 
-class Worker:
+class Worker(AtGates):
     """Drives runs until it is drained or its session ends. `dispatch(run id, release id)` sends the next message."""
 
     def __init__(
@@ -59,7 +60,8 @@ class Worker:
         dispatch: Dispatch,
         connections: int = 4,
     ) -> None:
-        self.session, self.agents, self.store, self.dispatch = session, agents, store, dispatch
+        super().__init__(session)
+        self.agents, self.store, self.dispatch = agents, store, dispatch
         # With one run in flight there is nobody to hold up: it asks again on the one connection, however long it takes.
         self.committer = Committer(dsn, RunsProjection(), patience=1.0 if connections > 1 else math.inf)
         self.committer.connect()  # before the session tells others that there is a worker
@@ -71,7 +73,6 @@ class Worker:
         self.draining = False
         self.permits: Permits = DatabasePermits(self.connections, dispatch)
         self.relations: Relations = InPool(self.connections)
-        self.gates = OpenGates()
         self.decision_limit = DECISION_LIMIT
         self.on_end: Callable[[], None] = lambda: None
         self.turns = Turns(self.send)
@@ -206,7 +207,14 @@ class Worker:
             self.turns.wait(run_id, release_id)
         elif answer == "no session":
             self._lose_session()
+        elif answer == "gated here":
+            self.pass_on(run_id, release_id)
         return None
+
+    def pass_on(self, run_id: UUID, release_id: str) -> None:
+        """Another worker may take it. Not at once: where there is none, the message only comes back."""
+        self._stopping.wait(PASSED_ON_AFTER)
+        self.send(run_id, release_id)
 
     def touched(self, piece: Recorder) -> None:
         """An append was written: watchers hear of it, and a run that made progress is no suspect any more."""
@@ -219,16 +227,6 @@ class Worker:
         taken = self.dispatch(run_id, release_id)
         crash_point("after-dispatch")
         return taken
-
-    def hear(self, gates: OpenGates) -> None:
-        """Of the open gates; what is older than what was heard before is passed over."""
-        with self._lock:
-            if gates.heard_at >= self.gates.heard_at:
-                self.gates = gates
-
-    def gate_for(self, agent: Agent) -> str | None:
-        """The gate that stops this agent's runs here, with its reason, if there is one."""
-        return self.gates.over_runs_of(agent.name, agent.version, self.session.name, self.session.region)
 
     # -- what a slice asks of the database --------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from uuid import UUID
 
 from runs.models import Gate, Run, Status
-from runs.open_gates import OpenGates
+from runs.open_gates import OpenGates, names_of
 from runs.pages.sharing import shared
 
 KEPT = 1.0  # seconds that the gates serve all who ask
@@ -27,5 +27,6 @@ def on_the_way(run: Run, gates: OpenGates) -> bool:
     session = run.session
     if session is None or session.ended_at is not None:  # nobody drives it: it is lost, not draining
         return False
-    stops = gates.over_runs_of(run.agent, run.release.version, session.name, session.region)
-    return stops is not None or session.draining_at is not None
+    stops = gates.over_runs_of(run.agent, run.release.version)
+    here = gates.over_place(names_of(session.name, session.pool), session.region)
+    return stops is not None or here is not None or session.draining_at is not None

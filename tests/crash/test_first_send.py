@@ -4,8 +4,11 @@ Each class has a victim of its own. Nobody sweeps while they die, so that a vict
 survivor takes all the runs.
 """
 
+import signal
+
 import pytest
 
+from runs.commands import hold_run, resume_run
 from tests.crash.proof import EFFECTS, approve, assert_done_once, assert_parked_in_doubt
 from tests.rig.crew import start
 from tests.rig.fleet import Fleet
@@ -58,17 +61,24 @@ def test_killed_while_asking_for_approval(fleet: Fleet, ledger: Ledger, point: s
 
 
 @pytest.mark.slow
-def test_killed_before_letting_go_at_a_gate(fleet: Fleet, ledger: Ledger) -> None:
-    fleet.execute("INSERT INTO runs_gate (scope, reason, actor) VALUES ('all', 'a test', 'olga')")
-    runs = []
-    for effect in EFFECTS:
+def test_killed_before_letting_go_of_what_has_nothing_to_do_yet(fleet: Fleet, ledger: Ledger) -> None:
+    """Woken by a person, it finds that it still waits for approval: it is let go with nothing to write."""
+    first = fleet.worker()
+    runs = [start("approval", {"effect": effect}) for effect in EFFECTS]
+    for run_id in runs:
+        assert fleet.rests(run_id).status == "awaiting_approval"
+    first.send(signal.SIGTERM)
+    assert first.dies(20) == 0
+    for run_id in runs:
         victim = fleet.worker(crash="before-let-go")
-        fleet.await_heartbeat(victim)
-        runs.append(start(effect, {}))
+        fleet.await_session(victim)
+        hold_run(run_id=run_id, reason="a test", actor="olga")
+        resume_run(run_id=run_id, reason="a test", actor="olga")
         fleet.bury(victim)
-    fleet.execute("UPDATE runs_gate SET lifted_at = clock_timestamp()")
     fleet.worker()
     fleet.sweeper()
+    for run_id in runs:
+        approve(run_id)
     for run_id in runs:
         assert_done_once(ledger, fleet.rests(run_id))
 

@@ -127,15 +127,17 @@ def test_a_due_run_is_sent_and_one_that_is_not_due_is_not(crew: Crew, sweep: Swe
     assert sweep.pause() <= sweep.every
 
 
-def test_a_gate_over_all_stops_every_message_until_it_is_lifted(crew: Crew, sweep: Sweep, sent: list[UUID]) -> None:
+def test_a_run_that_was_not_taken_at_a_gate_is_sent_when_it_is_lifted(
+    crew: Crew, sweep: Sweep, sent: list[UUID]
+) -> None:
     gate = place_gate(scope="all", reason="deploy", actor="max")
     run_id = start("keyed", {})
     run = crew.advance(run_id)
-    assert (run.status, run.reason) == ("held", "gate all: deploy")
+    assert (run.status, run.reason) == ("queued", "gate all: deploy")
     assert sweep.once() == 0 and sent == []
     lift_gate(gate_id=gate.pk, reason="deployed", actor="max")
     sweep.once()
-    assert set(sent) == {run_id} and Run.objects.get(id=run_id).status == "queued"
+    assert set(sent) == {run_id} and Run.objects.get(id=run_id).reason == "waits for a worker"
 
 
 def test_a_due_run_that_a_round_could_not_send_is_tried_with_the_next(crew: Crew, sweep: Sweep) -> None:

@@ -157,15 +157,16 @@ def test_a_run_waits_for_a_worker_that_serves_it(crew: Crew) -> None:
     assert crew.drive(run_id).status == "done" if crew.hire().advance(run_id, run.release_id) is None else False
 
 
-def test_a_gate_holds_it_and_lets_it_go(crew: Crew) -> None:
+def test_it_waits_at_a_gate_and_goes_on_when_it_is_lifted(crew: Crew) -> None:
     place_gate(scope="agent:classify", reason="look first", actor="olga")
     run_id = start("classify", {"word": "a"})
     crew.hire().advance(run_id, Run.objects.get(id=run_id).release_id)
     held = Run.objects.get(id=run_id)
-    assert (held.status, held.reason) == ("held", "gate agent:classify: look first")
+    assert (held.status, held.reason) == ("queued", "gate agent:classify: look first")
+    assert sweep(crew) == 0, "it is not sent while the gate is there"
     lift_gate(scope="agent:classify", reason="looked", actor="olga")
     wait_until(lambda: sweep(crew) >= 1, "the sweep sends it")
-    assert Run.objects.get(id=run_id).status == "queued"
+    assert Run.objects.get(id=run_id).reason == "waits for a worker"
 
 
 def test_limits_hold_for_it_too(crew: Crew) -> None:

@@ -131,7 +131,8 @@ def phase_cell(drain: Drain) -> Styled:
 def report_row(one: HandedOver) -> tuple[Cell, ...]:
     by_now = f"{one.outcome}, run {one.status}" if one.outcome else f"run {one.status}"
     return (
-        str(one.run_id), f"{one.agent}@{one.version}", one.doing, span(one.age), one.seq, one.step, one.key, one.worker, by_now,
+        str(one.run_id), f"{one.agent}@{one.version}", one.doing, span(one.age), one.seq, one.step, one.key,
+        one.worker, by_now,
     )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from journal.durability import durability_faults
 from runs.dispatch import queue_of
 from runs.engine import process
 from runs.engine.worker import Worker
+from runs.models import Release, Stage
 from runs.redefine import repin_for_ever
 from runs.registry import AgentsUnusable, agents, announce
 
@@ -35,10 +36,13 @@ class Command(BaseCommand):
         parser.add_argument(
             "--allow-redefine", action="store_true", help="development: other content under an agent's known version"
         )
+        parser.add_argument("--promote", action="store_true", help="what it announces anew takes the new runs at once")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["allow_redefine"]:
             settings.HOLDFAST_ALLOW_REDEFINE = True
+        if options["promote"]:
+            settings.HOLDFAST_PROMOTE = True
         name, pool, concurrency = options["name"], options["pool"], options["concurrency"]
         if not 1 <= concurrency <= 500:
             raise CommandError("--concurrency is a number from 1 to 500")
@@ -59,7 +63,7 @@ class Command(BaseCommand):
         serve(name, pool, concurrency)
         if settings.HOLDFAST_ALLOW_REDEFINE:
             repin_for_ever()
-        self.stdout.write(f"{name} serves {', '.join(str(release) for release in releases)}")
+        self.stdout.write(f"{name} serves {', '.join(map(in_words, releases))}")
         self.stdout.flush()
         queues = ",".join(queue_of(release.id) for release in releases)
         app: Celery = current_app._get_current_object()  # type: ignore[attr-defined]
@@ -69,10 +73,52 @@ class Command(BaseCommand):
         ])  # fmt: skip
 
 
+class Intake:
+    """What Celery takes from the queues. Shut while a gate is over this worker: others take the messages then.
+
+    What comes all the same is passed on by the worker, a second later; so do children of a prefork pool, whose parent
+    hears of no gate.
+    """
+
+    def __init__(self, worker: Worker) -> None:
+        self.worker = worker
+        self.consumer: Any = None
+        self.shut = False
+
+    def is_ready(self, consumer: Any) -> None:
+        self.consumer = consumer
+        self.turn(self.worker.gate_here is not None)
+
+    def turn(self, shut: bool) -> None:
+        if self.consumer is not None and shut != self.shut:
+            self.shut = shut
+            self.consumer.call_soon(self._shut_all if shut else self._open_all)
+
+    def _shut_all(self) -> None:
+        for queue in self._queues():
+            self.consumer.cancel_task_queue(queue)
+
+    def _open_all(self) -> None:
+        for queue in self._queues():
+            self.consumer.add_task_queue(queue)
+
+    def _queues(self) -> list[str]:
+        return [queue_of(release) for release in self.worker.session.serves]
+
+
+def in_words(release: Release) -> str:
+    """With what it is to new runs, unless it takes them all."""
+    share = f" {release.share}%" if release.stage == Stage.CANARY else ""
+    return str(release) if release.stage == Stage.CURRENT else f"{release} ({release.stage}{share})"
+
+
 def serve(name: str, pool: str, concurrency: int) -> None:
     """Hang the worker on Celery's own moments: one session a process that executes tasks."""
     if pool == "threads":
-        process.open_worker(name, pool, concurrency, process.stop_serving)
+        worker = process.open_worker(name, pool, concurrency, process.stop_serving)
+        intake = Intake(worker)
+        worker.on_gate = intake.turn
+        signals.worker_ready.connect(lambda sender, **_: intake.is_ready(sender), weak=False)
         signals.worker_shutting_down.connect(lambda **_: process.leave_after_grace(), weak=False)
         signals.worker_shutdown.connect(lambda **_: process.close_worker(), weak=False)
         return

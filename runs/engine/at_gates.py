@@ -1,0 +1,38 @@
+"""What a worker heard of gates, and which of them stop it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from runs.agents import Agent
+from runs.engine.sessions import Session
+from runs.open_gates import OpenGates, names_of
+
+
+class AtGates:
+    """`on_gate` hears when a gate comes over this very worker (True), and when none is there any more (False)."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.gates = OpenGates()
+        self.on_gate: Callable[[bool], None] = lambda shut: None
+        self._hearing = threading.Lock()
+
+    def hear(self, gates: OpenGates) -> None:
+        """Of the open gates; what is older than what was heard before is passed over."""
+        with self._hearing:
+            before = self.gate_here
+            if gates.heard_at >= self.gates.heard_at:
+                self.gates = gates
+            if (shut := self.gate_here is not None) != (before is not None):
+                self.on_gate(shut)
+
+    def gate_for(self, agent: Agent) -> str | None:
+        """The gate that stops this agent's runs, with its reason, if there is one."""
+        return self.gates.over_runs_of(agent.name, agent.version)
+
+    @property
+    def gate_here(self) -> str | None:
+        """The gate that stops this worker, or its region: its runs go on elsewhere."""
+        return self.gates.over_place(names_of(self.session.name, self.session.pool), self.session.region)

@@ -67,7 +67,7 @@ class Judge:
             return f"You granted it at {clock(mine.at)}. Another person has to sign."
         if not approval.policy.four_eyes:
             return ""
-        if self.name in (self.page.state.started_by, started_by(self.page.run.id)):
+        if self.name in self.page.state.askers | {started_by(self.page.run.id)}:
             return "You asked for this run, so you cannot approve it. Another person has to sign."
         if self.name in slot.editors:
             return "You edited its arguments, so you cannot approve it. Another person has to sign."

@@ -59,7 +59,7 @@ def decide_approval(
         slot = held.intent(seq)
         consent.refuse_decided(slot, said, database_now())
         held.refuse_if_ended()
-        consent.refuse(slot, said, frozenset({held.state.started_by, started_by(run_id)}))
+        consent.refuse(slot, said, held.state.askers | {started_by(run_id)})
         decides = consent.is_decision(slot, said)
         entries = consent.entries(slot, said, contract_of(held, slot))
         for entry in entries:

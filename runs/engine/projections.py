@@ -188,7 +188,7 @@ def intent_record(slot: Slot, reminders: int = 0, asked_by: str = "") -> dict[st
 def of_approval(approval: Approval | None) -> dict[str, Any]:
     """Who has to agree and who has, what was asked back, whether it expired."""
     if approval is None:
-        return {"policy": None, "granted": [], "question": None, "expired": False}
+        return {"policy": None, "granted": [], "question": None, "expired": False, "repeats": []}
     policy, asked = approval.policy, approval.question
     return {
         "policy": {"group": policy.group, "quorum": policy.quorum, "four_eyes": policy.four_eyes,
@@ -196,22 +196,24 @@ def of_approval(approval: Approval | None) -> dict[str, Any]:
         "granted": [plain_text(name) for name in approval.granted_by],
         "question": {"by": plain_text(asked.by), "text": plain_text(asked.text), "seq": asked.seq} if asked else None,
         "expired": approval.verdict == "expired",
+        "repeats": [repeat.record for repeat in approval.repeats],
     }  # fmt: skip
 
 
 def listing(state: RunState, region: str) -> str:
     """What lists show of the run beside its status, as JSON."""
     standing = next(iter(state.open.values()), None) or state.slots.get(len(state.slots))
-    used = spent(state, 0.0)
+    used, copied = spent(state, 0.0), state.copied  # what a fork copied is on the account of what it was forked from
+    own = [slot for slot in state.slots.values() if slot.seq > state.copied_to]
     return json.dumps(
         {
             "at": plain_text(standing.tool) if standing is not None else "",
             "tools": sorted(map(plain_text, state.tools)),
-            "tokens": round(used.tokens),
-            "cost": used.cost,
+            "tokens": round(used.tokens - copied.tokens),
+            "cost": used.cost - copied.cost,
             "person": state.person_acted,
-            "denials": sum(slot.outcome == "denied" for slot in state.slots.values()),
-            "doubts": sum(slot.doubted or slot.in_doubt for slot in state.slots.values()),
+            "denials": sum(slot.outcome == "denied" for slot in own),
+            "doubts": sum(slot.doubted or slot.in_doubt for slot in own),
             "region": region,
         }
     )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from journal.entries import Entry, Kind
+from runs.slots import Repeat, repeats_in_words
 from runs.state import MODEL_ACTOR
 from runs.values import line
 
@@ -39,6 +40,8 @@ def result_text(entry: Entry) -> str:
 def approval_text(entry: Entry) -> str:
     note = entry.body.get("note")
     who = "" if entry.body.get("verdict") == "requested" else f" by {entry.actor}"
+    if repeats := entry.body.get("repeats"):
+        who += f": {repeats_in_words([Repeat.of(repeat) for repeat in repeats])}"
     return f"{entry.body.get('verdict', '')}{who}" + (f". {line(note)}" if note else "")
 
 
@@ -85,6 +88,8 @@ def child_text(entry: Entry) -> str:
     body = entry.body
     if body.get("verb") == "spawned":
         return f"{line(body.get('agent'), 80)}({line(body.get('input'), 80)})"
+    if body.get("verb") == "born":
+        return "started, once the relatives were looked at"
     said = body.get("error") if body.get("error") is not None else body.get("result")
     return f"{body.get('outcome', '')}. {line(said)}"
 

@@ -26,6 +26,7 @@ from runs.rest.schemas import (
     EntryOut,
     IntentOut,
     Pin,
+    RepeatOut,
     RunDetail,
     RunOut,
     StateOut,
@@ -57,6 +58,7 @@ def run_detail(run: Run, largest: float = LARGEST_SHOWN) -> RunDetail:
         worker=worker_on(run),
         wake_at=run.wake_at,
         children=children_of(run),
+        forks=list(run.forks.order_by("id").values_list("id", flat=True)[:MOST_CHILDREN]) if run.lineage else [],
         waits=waits_of(run),
         **budget_of(run),
         result=ending.get("result"),
@@ -175,6 +177,8 @@ def _row(run: Run) -> dict[str, Any]:
         "request_key": run.request_key,
         "business_id": run.business_id,
         "parent": run.parent_id,
+        "forked_from": run.forked_from_id,
+        "forked_at": run.forked_at,
         "priority": run.priority,
         "deadline": run.deadline_at,
         "created_at": run.created_at,
@@ -239,7 +243,7 @@ def _step(slot: Slot) -> StepOut:
 def _approval(said: Approval) -> ApprovalOut:
     return ApprovalOut(
         verdict=said.verdict, seq=said.seq, at=said.at, actor=said.actor, digest=said.digest, note=said.note,
-        granted=said.granted_by, why=said.why,
+        granted=said.granted_by, why=said.why, repeats=[RepeatOut(**repeat.record) for repeat in said.repeats],
         expires=None if said.expires is None else datetime.fromtimestamp(said.expires, UTC),
     )  # fmt: skip
 

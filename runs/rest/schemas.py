@@ -148,6 +148,8 @@ class RunOut(BaseModel):
     request_key: str | None
     business_id: str | None = Field(description="`label:value` that only one open run of the agent may have.")
     parent: UUID | None
+    forked_from: UUID | None = Field(description="The run whose first entries it began with.")
+    forked_at: int | None = Field(description="The last of them.")
     priority: int
     deadline: datetime | None = Field(description="When it is cancelled if it has not ended.")
     created_at: datetime
@@ -182,6 +184,7 @@ class RunDetail(RunOut):
     worker: str | None = Field(description="The worker that holds it now.")
     wake_at: datetime | None
     children: list[Child] = Field(description="The first 1000; GET /runs?parent= lists all.")
+    forks: list[UUID] = Field(description="The first 1000 runs that were forked from it.")
     waits: list[Wait] = Field(description="What is not settled, and what releases it.")
     budget: dict[str, Any] | None = Field(description="What it may spend before a person looks at it.")
     used: dict[str, float] | None = Field(description="Of the budget, since it was last given; null without one.")
@@ -219,6 +222,15 @@ class AttemptOut(BaseModel):
     error: str | None
 
 
+class RepeatOut(BaseModel):
+    """A relative's effect that this one equals; how it stood when it was asked for."""
+
+    run: UUID
+    seq: int
+    step: int
+    outcome: str
+
+
 class ApprovalOut(BaseModel):
     verdict: str
     seq: int
@@ -229,6 +241,7 @@ class ApprovalOut(BaseModel):
     granted: list[str] = Field(description="Who has approved.")
     expires: datetime | None
     why: str = Field(description="Why it was asked for anew.")
+    repeats: list[RepeatOut] = Field(description="What relatives have done, or are about to, that is the same.")
 
 
 class StepOut(BaseModel):
@@ -342,6 +355,7 @@ class IntentOut(BaseModel):
     question: QuestionOut | None
     why: str = Field(description="Why it is asked for anew.")
     expired: bool = Field(description="Nobody approved it in time; a retry of the run asks for it anew.")
+    repeats: list[RepeatOut] = Field(description="What relatives have done, or are about to, that is the same.")
 
 
 class IntentList(BaseModel):

@@ -39,7 +39,7 @@ PAGES: dict[str, tuple[str, ...]] = {
     "bulk/<int:bulk_id>": ("/bulk/{bulk}",),
     "runs/<str:ref>": (
         "{incident}", "{incident}?at=9&with=20", "{incident}?seq=12&tab=pointers", "{incident}?axis=seq",
-        "{awkward}", "{awkward}?at=8&with=30", "{waiting}", "{waiting}?seq=3", "{acted}",
+        "{awkward}", "{awkward}?at=8&with=30", "{waiting}", "{waiting}?seq=3", "{acted}", "{fork}?seq=3",
     ),
     "runs/<str:ref>/journal": ("{incident}/journal", "{awkward}/journal"),
     "runs/<str:ref>/acts": ("{acted}/acts",),
@@ -50,9 +50,12 @@ PAGES: dict[str, tuple[str, ...]] = {
         "{acted}/cancel", "{acted}/hold", "{awkward}/resume", "{awkward}/release", "{awkward}/retry",
         "{waiting}/signal?name=" + "n" * 170, "{acted}/note",
     ),
-    "runs/<str:ref>/replay": ("{incident}/replay",),
-    "runs/<str:ref>/fork": ("{incident}/fork",),
-    "runs/<str:ref>/compare": ("{incident}/compare",),
+    "runs/<str:ref>/replay": (
+        "{incident}/replay", "{replayed}/replay?release=8", "{replayed}/replay?release=8&seq=9&show=changes",
+        "{ordered}/replay?release=8", "victor:{replayed}/replay?release=8&seq=2",
+    ),
+    "runs/<str:ref>/fork": ("{incident}/fork?at=17", "{replayed}/fork?at=4", "{replayed}/fork"),
+    "runs/<str:ref>/compare": ("{fork}/compare", "{replayed}/compare?show=changes", "{incident}/compare"),
     "workers": ("/workers",),
     "agents": ("/agents",),
     "agents/<path:name>": ("/agents/other", "/agents/refund-desk"),
@@ -109,6 +112,7 @@ ROOMS = {
     "one run": ("runs/<str:ref>", "^runs/"),
     "inbox": ("inbox",),
     "agents": ("agents", "start", "gates", "drains"),
+    "releases": ("releases",),
 }
 
 

@@ -225,7 +225,7 @@ def differences(screen: Screen, /, before: str, after: str, as_json: bool) -> No
         return
     screen.table(DIFFERENCES, difference_rows(found), empty=f"{old} and {new} have the same content.")
     for place, text in texts_of(found):
-        screen.line(f"{place}: {counted(text.added)} lines added, {counted(text.removed)} removed")
+        screen.line(f"{place}, by line: {counted(text.added)} added, {counted(text.removed)} removed")
         for line in text.lines:
             screen.say(Styled(f"{line.sign} {line.text}", {"+": "green", "-": "red", "…": "dim"}.get(line.sign, "")))
 

@@ -117,7 +117,7 @@ def test_streams_are_for_those_who_may_look(dsn: str, cast: None, route: str) ->
 
 
 def call(token: str, method: str, path: str, ref: str, body: Any) -> Any:
-    given = {"{ref}": ref, "{seq}": "2", "{gate_id}": "7", "{name}": "refund-desk"}
+    given = {"{ref}": ref, "{seq}": "2", "{gate_id}": "7", "{replay_id}": "7", "{name}": "refund-desk"}
     for word, value in given.items():
         path = path.replace(word, value)
     headers = {"Authorization": f"Bearer {token}"} if token else {}

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from typing import Any, Literal
 
 from journal.entries import Entry, Kind
+from journal.tags import Sealed
 from runs.agents import Agent
 from runs.compared import (
     Records,
@@ -31,7 +33,7 @@ from runs.mistakes import difference, unknown_tool
 from runs.moves import Call, Decided
 from runs.outcomes import describe
 from runs.policies import ANY_ONE, Policy
-from runs.secrets import SecretUnreadable, struck, struck_text, words_of
+from runs.secrets import SecretUnreadable, opened, struck, struck_text, words_of
 from runs.slots import Decision, Slot
 from runs.state import RunState, fold
 
@@ -166,7 +168,10 @@ class Telling:
 
     def decision(self, made: Decision, slots: Mapping[int, Slot], attempted: Decided) -> None:
         self.found.compared += 1
-        recorded, given = recorded_moves(made, slots), given_moves(attempted)
+        recorded = recorded_moves(made, slots)
+        given = [
+            readable_beside(*pair) for pair in zip_longest(recorded, given_moves(attempted)) if pair[1] is not None
+        ]
         first = slots[made.steps[0]]
         same_shape = made.join == attempted.join and same_shapes(recorded, given)
         if same_shape:
@@ -197,7 +202,8 @@ class Telling:
 
     def end(self, done: Entry, attempted: Decided) -> None:
         self.found.compared += 1
-        recorded, given = recorded_end(done), given_moves(attempted)
+        recorded = recorded_end(done)
+        given = [readable_beside(recorded, move) for move in given_moves(attempted)]
         if not same_end(recorded, given):
             said = difference([recorded], given) if given else "the flow does not come to its end any more"
             self._add(done.seq, None, "end", [recorded], given, f"The run would end otherwise: {said}.")
@@ -247,6 +253,26 @@ class Telling:
     def _add(self, seq: int, step: int | None, kind: Sort, recorded: Any, attempted: Any, says: str) -> None:
         told = Divergence(seq, step, kind, kind != "text", struck(recorded), struck(attempted), struck_text(says))
         self.found.divergences.append(told)
+
+
+def readable_beside(recorded: Any, given: Any) -> Any:
+    """What is decided now; a secret in it is taken for the recorded one where that was sealed under a key that this
+    process does not have, as a pipeline's does not: nobody can compare them."""
+    if isinstance(recorded, Sealed) and isinstance(given, Sealed) and recorded != given:
+        return given if is_readable(recorded) else recorded
+    if isinstance(recorded, dict) and isinstance(given, dict):
+        return {name: readable_beside(recorded.get(name), value) for name, value in given.items()}
+    if isinstance(recorded, list) and isinstance(given, list) and len(recorded) == len(given):
+        return [readable_beside(*pair) for pair in zip(recorded, given, strict=True)]
+    return given
+
+
+def is_readable(sealed: Sealed) -> bool:
+    try:
+        opened(sealed)
+    except SecretUnreadable:
+        return False
+    return True
 
 
 def differing(recorded: Records, given: Records, join: str, given_join: str) -> tuple[Sort, str] | None:

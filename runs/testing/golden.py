@@ -15,7 +15,7 @@ from journal.encoding import decode, tagged
 from journal.entries import Entry, Kind
 from journal.upcasters import upcast
 from runs.agents import Agent
-from runs.redeciding import DECISIONS
+from runs.redeciding import DECISIONS, Divergence
 from runs.redeciding import redecide as decided_again
 from runs.testing.trial import Trial
 
@@ -48,7 +48,8 @@ def golden(run: Trial, path: str | Path, *, write: bool | None = None) -> None:
 
 
 def replay(agent: Agent, source: str | Path | Sequence[Entry]) -> str | None:
-    """Decide a stored journal again, without any effect. None: the agent decides the same; else what it does otherwise.
+    """Decide a stored journal again, without any effect. None: the agent decides the same, and its calls would be let
+    through as they were; else the first thing that would be otherwise. Other words for the same moves are the same.
 
     `source`: the path of a golden journal or of an export (`manage.py journal export`), or entries.
     """
@@ -57,15 +58,20 @@ def replay(agent: Agent, source: str | Path | Sequence[Entry]) -> str | None:
         raise ValueError("this is no journal: its first entry is no START")
     if entries[0].body.get("agent") != agent.name:
         raise ValueError(f"this is a journal of {entries[0].body.get('agent')!r}, not of {agent.name!r}")
-    return redecide(agent, entries)
+    first = decided_again(agent, entries).first
+    return told(first) if first is not None else None
 
 
 def redecide(agent: Agent, entries: Sequence[Entry]) -> str | None:
-    """As `replay`, for entries that are surely the agent's: the first decision that would be another."""
-    for other in decided_again(agent, entries).divergences:
-        if other.kind in DECISIONS:
-            return f"entry {other.seq}: recorded {other.recorded}, decided {other.attempted}"
-    return None
+    """The first decision of the agent's own code that would be another, for entries that are surely the agent's."""
+    found = decided_again(agent, entries).divergences
+    return next((told(each) for each in found if each.kind in DECISIONS), None)
+
+
+def told(divergence: Divergence) -> str:
+    if divergence.kind in DECISIONS:
+        return f"entry {divergence.seq}: recorded {divergence.recorded}, decided {divergence.attempted}"
+    return f"entry {divergence.seq}: {divergence.says}"
 
 
 def read_journal(path: str | Path) -> list[Entry]:

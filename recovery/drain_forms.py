@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from django import forms
-from django.db.models import F
 from django.db.models.functions import Now
 
 from runs.access import Person, agents_of, seen_by
 from runs.gates import tools_of
 from runs.models import Release, Stage, WorkerSession
+from runs.open_gates import names_of
 from runs.pages.forms import ReasonForm
 
 KINDS = (
@@ -53,12 +53,12 @@ def targets_for(user: Person) -> Targets:
     if within is not None:  # a tool that others' agents have too is not theirs to stop
         tools -= tools_of(Release.objects.exclude(agent__in=within))
     live = WorkerSession.objects.filter(ended_at__isnull=True, expires_at__gt=Now()) if within is None else None
-    sessions = [] if live is None else list(live.order_by(F("name")).values_list("name", "region")[:MOST])
+    sessions = [] if live is None else list(live.order_by("name").values_list("name", "pool", "region")[:MOST])
     return Targets(
-        worker=list(dict.fromkeys(name for name, _ in sessions)),
+        worker=list(dict.fromkeys(names_of(name, pool)[-1] for name, pool, _ in sessions)),
         release=list(dict.fromkeys(f"{agent}@{version}" for agent, version in releases)),
         agent=list(dict.fromkeys(agent for agent, _ in releases)),
-        region=sorted({region for _, region in sessions if region}),
+        region=sorted({region for _, _, region in sessions if region}),
         tool=sorted(tools),
     )
 
@@ -86,7 +86,7 @@ class DrainForm(ReasonForm):
     def __init__(self, targets: Targets, given: Any = None, *, scope: str = "", may_all: bool = True) -> None:
         shown = [(kind, word) for kind, word in KINDS if (may_all if kind == "all" else targets.of(kind))]
         first = {"kind": shown[0][0] if shown else "", "timeout": USUAL}
-        super().__init__(given, initial=first | parted(scope))
+        super().__init__(given, initial=first | parted(scope), auto_id="drain_%s")  # a dialog has a reason of its own
         self.targets, self.kinds = targets, [kind for kind, _ in shown]
         choices: dict[str, list[tuple[str, str]]] = {"kind": shown}
         choices |= {kind: [(name, name) for name in targets.of(kind)] for kind in TARGETS}

@@ -36,7 +36,7 @@ def line_of(one: drains.Condition, *, whole: bool) -> Condition:
 
 def told(one: drains.Condition, whole: bool) -> str:
     if one.drain.phase == Phase.HANDED_OVER:
-        return "the deadline has passed, what was left is resume's; its gate stands until it is lifted"
+        return "its deadline has passed, what was left is handed over; its gate stands until it is lifted"
     if not one.under_way:
         return "no run is left in flight; its gate stands until it is lifted"
     if one.remaining is None:

@@ -15,7 +15,7 @@ from recovery.in_flight import BETWEEN, CALL, MODEL, STATELESS, InFlight
 from recovery.models import Drain, Phase
 from runs.access import OutsideScope, Person, agents_of, sees
 from runs.gates import check_reach
-from runs.templatetags.console import STATUSES
+from runs.templatetags.console import STATUSES, duration
 
 MOST_ROWS = 50
 DOES = {CALL: "In tool call", MODEL: "Thinking", BETWEEN: "Between steps", STATELESS: "Stateless run"}
@@ -220,6 +220,14 @@ def clock_text(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes:02}:{rest:02}"
 
 
+def span_text(seconds: float) -> str:
+    """30 s, 10 m, 4 h; with a rest as it is written elsewhere."""
+    for size, unit in ((3600, "h"), (60, "m")):
+        if seconds >= size and seconds % size == 0:
+            return f"{seconds // size:.0f} {unit}"
+    return f"{seconds:g} s" if seconds < 60 else duration(seconds)
+
+
 def laid_out(pieces: Sequence[Piece]) -> list[Piece]:
     total, x, found = sum(piece.count for piece in pieces), 0, []
     for n, piece in enumerate(pieces):
@@ -266,6 +274,11 @@ class Blast:
     @property
     def button(self) -> str:
         return to_do(self.told)
+
+    @property
+    def span(self) -> str:
+        """Until the deadline: `10 m`."""
+        return span_text(self.seconds)
 
     @property
     def doing(self) -> list[tuple[str, int, InFlight]]:

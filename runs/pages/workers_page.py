@@ -17,7 +17,7 @@ from django.views.decorators.http import require_GET
 
 from runs.access import GATE, agents_of
 from runs.models import Release, Run, WorkerSession
-from runs.open_gates import OpenGates
+from runs.open_gates import OpenGates, names_of
 from runs.pages.live import event, live_answer
 from runs.pages.on_the_way import open_gates
 from runs.pages.overview_numbers import LOST, Loss, Scope, became
@@ -123,7 +123,8 @@ def row_of(
 ) -> WorkerRow:  # fmt: skip
     lease = session.expires_at - session.heartbeat_at
     late = session.ended_at is None and now - session.heartbeat_at > lease / 2
-    over = (f"worker:{session.name}", f"region:{session.region}", "all")
+    answers_to = names_of(session.name, session.pool)
+    over = (*(f"worker:{name}" for name in answers_to), f"region:{session.region}", "all")
     stopped = next((scope for scope in over if scope in gates.reasons), "") if session.ended_at is None else ""
     look, word = state_of(session, held, late, now, stopped)
     codes = session.codes if isinstance(session.codes, dict) else {}

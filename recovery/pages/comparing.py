@@ -79,13 +79,15 @@ class ComparePage:
     @property
     def diff(self) -> TextDiff | None:
         pair = self.chosen
-        return None if pair is None else text_diff(told(pair.source), told(pair.fork), changes_only=self.changes_only)
+        if pair is None:
+            return None
+        return beside(told(pair.source), told(pair.fork), changes_only=self.changes_only)
 
     @property
     def ends(self) -> TextDiff | None:
         """Results side by side, once one of them has ended."""
         fork, source = self.compared.endings
-        return text_diff(ending(source), ending(fork)) if fork or source else None
+        return beside(ending(source), ending(fork)) if fork or source else None
 
     @property
     def same_end(self) -> bool:
@@ -96,6 +98,11 @@ class ComparePage:
         said: dict[str, Any] = {"with": short_id(self.other.id), "step": self.step}
         said["show"] = CHANGES if self.changes_only else None
         return "?" + urlencode({name: value for name, value in (said | changed).items() if value is not None})
+
+
+def beside(source: str, fork: str, *, changes_only: bool = False) -> TextDiff:
+    """What only one of them has differs from nothing."""
+    return text_diff(source or fork, fork or source, changes_only=changes_only and bool(source and fork))
 
 
 def told(slot: Slot | None) -> str:

@@ -16,8 +16,10 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods
 
+from recovery.errors import ForkEditRefused
 from recovery.fork_preview import Preview
 from recovery.forking import fork_run, preview
+from recovery.pages.fork_editors import Editor, Offer, editors_of, offers_of
 from recovery.pages.refusing import on_refusal
 from recovery.pages.targets import Target, targets_of
 from runs.access import FORK
@@ -25,9 +27,10 @@ from runs.models import Run
 from runs.pages.asked import whole
 from runs.pages.dialogs import done
 from runs.pages.forms import ReasonForm
-from runs.queries import find_run, state_of
+from runs.queries import entries_of, find_run, state_of
 from runs.short_ids import short_id
 from runs.signed_in import signed_in
+from runs.state import fold
 
 GET_OR_POST = ["GET", "POST"]
 MOST_EFFECTS = 100  # that are listed
@@ -59,6 +62,9 @@ class ForkPage:
     found: Preview
     targets: Sequence[Target]
     named: str
+    offers: Sequence[Offer] = ()
+    editors: Sequence[Editor] = ()
+    own_release: str = ""
 
     @property
     def short(self) -> str:
@@ -84,6 +90,19 @@ class ForkPage:
         return list(self.found.by_class.items())
 
     @property
+    def edited(self) -> Sequence[int]:
+        return [editor.offer.seq for editor in self.editors]
+
+    @property
+    def unedited(self) -> Sequence[Offer]:
+        return [offer for offer in self.offers if offer.seq not in self.edited]
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether a worker decides the copied part again before anything is forked."""
+        return bool(self.editors) or (self.found.allowed and self.found.release.id != self.own_release)
+
+    @property
     def next_step(self) -> int:
         return self.found.steps + 1
 
@@ -97,9 +116,11 @@ class ForkPage:
     def newest(self) -> UUID | None:
         return Run.objects.filter(forked_from=self.run).order_by("-id").values_list("id", flat=True).first()
 
-    def address(self, **changed: Any) -> str:
-        said = {"at": self.found.at, "release": self.named or None} | changed
-        return "?" + urlencode({name: value for name, value in said.items() if value is not None})
+    def address(self, add: int | None = None, drop: int | None = None, **changed: Any) -> str:
+        """The query of this page with something changed; with one entry more to be edited, or one less."""
+        edited = [seq for seq in (*self.edited, add) if seq is not None and seq != drop]
+        said: dict[str, Any] = {"at": self.found.at, "release": self.named or None, "edit": edited} | changed
+        return "?" + urlencode({name: value for name, value in said.items() if value is not None}, doseq=True)
 
 
 def page_of(request: HttpRequest, ref: str) -> ForkPage:
@@ -107,7 +128,15 @@ def page_of(request: HttpRequest, ref: str) -> ForkPage:
     named = request.GET.get("release", "")
     found = preview(run, whole(request.GET.get("at")), named or None)
     targets, _ = targets_of(run, found.release.id)
-    return ForkPage(run, found, targets, named)
+    page = ForkPage(run, found, targets, named)
+    if found.allowed:
+        entries = entries_of(run.id)
+        state = fold(run.id, entries[: found.at])
+        page.own_release = state.release_id
+        page.offers = offers_of(entries, found.at, state, found.release)
+        seqs = [seq for text in request.GET.getlist("edit") if (seq := whole(text)) is not None]
+        page.editors = editors_of(page.offers, seqs, request.POST if request.method == "POST" else None)
+    return page
 
 
 @require_http_methods(GET_OR_POST)
@@ -116,14 +145,31 @@ def fork(request: HttpRequest, ref: str) -> HttpResponseBase:
     page = page_of(request, ref)
     form = ForkForm(request.POST if request.method == "POST" else None, repeats=len(page.found.repeatable))
     on_refusal(request, partial(refused, request, ref, form))
-    if request.method == "GET" or not form.is_valid():
+    if request.method == "GET" or not all([form.is_valid(), *(editor.form.is_valid() for editor in page.editors)]):
         return shown(request, page, form, 422 if form.is_bound else 200)
-    made = clicked_before(page, form, request.user.get_username()) or fork_run(
-        run_id=page.run.id, at=page.found.at, reason=form.cleaned_data["reason"],
-        actor=request.user.get_username(), release=page.named or None,
-    )  # fmt: skip
+    made = ordered(page, form, request.user.get_username())
+    if made is None:
+        return shown(request, page, form, 422)
     address = reverse("runs:run", args=[short_id(made.id)])
     return done(request, address, f"Forked from {page.short} at seq {page.found.at}. The fork goes on by itself.")
+
+
+def ordered(page: ForkPage, form: ForkForm, actor: str) -> Run | None:
+    """The fork; None where an edit was refused, which is told at its field."""
+    editors = [editor for editor in page.editors if editor.changes]
+    edits = [{"seq": editor.offer.seq, "value": editor.value} for editor in editors]
+    before = clicked_before(page, form, actor)
+    if before is not None:
+        return before
+    try:
+        return fork_run(
+            run_id=page.run.id, at=page.found.at, reason=form.cleaned_data["reason"], actor=actor, edits=edits,
+            release=page.named or None,
+        )  # fmt: skip
+    except ForkEditRefused as wrong:
+        for fault in wrong.errors:
+            editors[int(fault["field"].rpartition(".")[2])].form.refuse(fault["message"])
+        return None
 
 
 def shown(request: HttpRequest, page: ForkPage, form: ForkForm, status: int, **more: Any) -> HttpResponse:

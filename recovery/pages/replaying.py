@@ -51,8 +51,9 @@ def page_of(request: HttpRequest, ref: str, replay_id: int | None = None) -> Rep
     if is_stateless(run):
         raise StatelessRun
     targets, target = targets_of(run, request.GET.get("release", ""))
-    replays = Replay.objects.filter(run=run, purpose=Purpose.REPLAY).select_related("release").order_by("-id")
-    found = replays.filter(release=target.release) if replay_id is None else replays.filter(pk=replay_id)
+    replays = Replay.objects.filter(run=run).select_related("release").order_by("-id")
+    shown = replays.filter(release=target.release, purpose=Purpose.REPLAY)
+    found = shown if replay_id is None else replays.filter(pk=replay_id)
     seq, what, show = whole(request.GET.get("seq")), request.GET.get("what", ""), request.GET.get("show")
     return ReplayPage(run, target, targets, found.first(), seq, what, show == CHANGES)
 

@@ -7,8 +7,12 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from journal.tags import Sealed
+from recovery import forking
+from recovery.errors import ForkDiverges
 from recovery.forking import fork_run
 from runs.models import Run, Status
+from runs.queries import entries_of
 from runs.short_ids import short_id
 from tests.pages.journals import Story, session
 from tests.pages.replays import newer
@@ -117,3 +121,62 @@ def test_another_release_is_offered_where_a_worker_serves_it(olga: Client) -> No
     session(serves=[newer().id])
     page = shown(olga, f"{story.url}/fork?at=4&release=8")
     assert "Goes on under</dt><dd>refund-desk 8" in page and "8, served by 1 worker" in page
+
+
+def test_what_is_copied_can_be_edited_and_is_marked(olga: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    story = refunded()
+    page = shown(olga, f"{story.url}/fork?at=4")
+    assert "Edit something that is copied" in page and "Result of lookup, seq 4" in page
+    assert 'href="?at=4&amp;edit=1#order"' in page
+    page = shown(olga, f"{story.url}/fork?at=4&edit=4")
+    assert "First a worker of refund-desk@7 decides the copied part again" in page and 'name="entry-4"' in page
+    monkeypatch.setattr(forking, "judged", lambda *given: None)
+    ordered(olga, f"{story.url}/fork?at=4&edit=4", **{"entry-4": '{"total_cents": 100}'})
+    made = Run.objects.get(forked_from=story.run)
+    entry = entries_of(made.id)[3]
+    assert entry.body["result"] == {"total_cents": 100} and entry.body["edited_at_fork"]["by"] == "olga"
+    page = shown(olga, f"/runs/{short_id(made.id)}?seq=4")
+    assert "wf-edited" in page and "by olga at the fork" in page
+
+
+def test_an_edit_that_changes_nothing_is_none(olga: Client) -> None:
+    story = refunded()
+    ordered(olga, f"{story.url}/fork?at=4&edit=4", **{"entry-4": '{"total_cents": 24000}'})
+    assert "edited_at_fork" not in entries_of(Run.objects.get(forked_from=story.run).id)[3].body
+
+
+def test_an_edit_that_is_no_json_is_told_at_its_field_and_nothing_is_forked(olga: Client) -> None:
+    story = refunded()
+    answer = ordered(olga, f"{story.url}/fork?at=4&edit=4", **{"entry-4": "{total"})
+    assert answer.status_code == 422 and "This is not JSON" in answer.content.decode()
+    assert not Run.objects.filter(forked_from=story.run).exists()
+
+
+def test_a_secret_is_no_field_and_stays_as_it_is(olga: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    story = Story(input={"order_id": "o-1", "card": Sealed(b"\x01" * 40)})
+    page = shown(olga, f"{story.url}/fork?at=1&edit=1")
+    assert "card is secret, and stays as recorded" in page and "AQEB" not in page.partition('id="order"')[2]
+    monkeypatch.setattr(forking, "judged", lambda *given: None)
+    ordered(olga, f"{story.url}/fork?at=1&edit=1", **{"entry-1": '{"order_id": "o-2"}'})
+    body = entries_of(Run.objects.get(forked_from=story.run).id)[0].body
+    assert body["input"] == {"order_id": "o-2", "card": Sealed(b"\x01" * 40)}
+
+
+def test_where_a_worker_would_decide_otherwise_the_entry_is_named(
+    olga: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story = refunded()
+
+    def differs(*given: Any) -> None:
+        raise ForkDiverges("diverged", 3, ["a call of lookup: args.order_id differs"], 7)
+
+    monkeypatch.setattr(forking, "judged", differs)
+    answer = ordered(olga, f"{story.url}/fork?at=4&edit=4", **{"entry-4": "1"})
+    page = answer.content.decode()
+    assert answer.status_code == 409 and "Nothing was forked" in page and f"{story.url}?seq=3" in page
+    assert ">1</textarea>" in page
+
+
+def test_without_a_worker_to_judge_it_nothing_is_forked(olga: Client) -> None:
+    answer = ordered(olga, f"{refunded().url}/fork?at=4&edit=4", **{"entry-4": "1"})
+    assert answer.status_code == 409 and "No live worker serves this release" in answer.content.decode()

@@ -12,12 +12,15 @@ from journal.encoding import encode
 from journal.entries import Kind
 from journal.payloads import payload_store
 from recovery.drains import advance_drains, lift_drain, order_drain
+from recovery.forking import fork_run
 from recovery.models import Drain
 from runs.approvals import decide_approval
 from runs.gates import place_gate
 from runs.models import BulkAct, BulkItem, Evidence, Gate, Release, Run, SavedView, Status
+from runs.short_ids import short_id
 from tests.pages.incidents import incident, url_of
 from tests.pages.journals import DIGEST, Story, session
+from tests.pages.replays import call_of, decided, diverged, divergence, ordered
 from tests.pages.test_agents import agent, contract
 from tests.pages.test_schema_form import SCHEMA
 from tests.pages.test_start_page import release
@@ -160,10 +163,27 @@ def drains() -> dict[str, str]:
     return {"drain": str(drain.pk), "handed": str(handed.pk)}
 
 
+def families() -> dict[str, str]:
+    """A run that was decided again, with long words; its fork; and one that waits to be decided again."""
+    story = diverged()
+    decided(
+        story,
+        divergence(2, {"thought": LONG}, {"thought": LONG * 2}, "text", LONG),
+        divergence(6, call_of("refund", note=LONG), call_of("refund", note=f"{LONG} {AWKWARD[2]}"), says=LONG),
+        divergence(9, call_of(LONG), None, "missing_tool", f"there is no tool {LONG} any more."),
+        stopped_at=9, stopped_why=LONG,
+    )  # fmt: skip
+    made = fork_run(run_id=story.run.id, at=5, reason=LONG, actor="max")
+    fork_run(run_id=made.id, at=4, reason="again", actor="max")
+    waits = Story()
+    ordered(waits)
+    return {"replayed": story.url, "fork": f"/runs/{short_id(made.id)}", "ordered": waits.url}
+
+
 def everything() -> dict[str, str]:
     """By a name: addresses of runs and of items, and numbers of what is counted."""
     taken_over()
-    places = approvals() | doubts() | agents() | kept() | releases() | drains()
+    places = approvals() | doubts() | agents() | kept() | families() | releases() | drains()
     places |= {"incident": url_of(incident()), "awkward": awkward().url, "waiting": waiting().url}
     typed()  # changes the release that every story looks for
     return places

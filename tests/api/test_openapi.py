@@ -91,5 +91,5 @@ def test_the_manual_names_each_verb() -> None:
     for name in NAMES:
         method, path = name.split()
         shown = path.replace("/2/", "/{seq}/").replace("nobody", "{name}").replace("/7", "/{gate_id}")
-        shown = shown.replace("/8", "/{bulk_id}")
+        shown = shown.replace("/8", "/{bulk_id}").replace("none@1", "{release}")
         assert f"`{method} {shown}`" in manual, name

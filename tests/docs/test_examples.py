@@ -83,6 +83,12 @@ def a_desk_refunds(manual: Manual) -> None:
     assert testing.run(page.desk, "o-1", tools=page.FAKES).finish().result["refunded"]
 
 
+def a_greeter_greets(manual: Manual) -> None:
+    page = manual["releases.md"]
+    said = [testing.run(agent, "Ada", tools=testing.REAL).result for agent in (page.old, page.new)]
+    assert said == ["Hello, Ada.", "Good morning, Ada."]
+
+
 SCENARIOS: dict[str, Callable[[Manual], None]] = {
     "reminder": a_reminder_sleeps,
     "parcel": a_parcel_waits_for_its_address,
@@ -94,6 +100,7 @@ SCENARIOS: dict[str, Callable[[Manual], None]] = {
     "searcher": a_searcher_meets_its_brake,
     "enquiry": an_enquiry_is_made,
     "desk": a_desk_refunds,
+    "greeter": a_greeter_greets,
 }
 ON_SERVERS = {"errands"}  # below
 

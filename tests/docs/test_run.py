@@ -20,7 +20,7 @@ from tests.docs.shell import Installation, start_up, stop
 
 pytestmark = pytest.mark.slow
 
-WAITING = "waiting.md"
+OWN = ("waiting.md", "releases.md")  # pages whose commands start their agents
 # Commands that go on until they are stopped, or that are what runs this: who proves them.
 UP = {"make up", "HOLDFAST_AGENTS=my_agents make up"}  # the fixture
 TESTS = {"make test"}
@@ -43,8 +43,9 @@ def up(tmp_path_factory: pytest.TempPathFactory, nursery) -> Iterator[Installati
     agents = tmp_path_factory.mktemp("agents")
     [first] = [block for block in blocks("python") if block.marks.get("file") == "my_agents.py"]
     (agents / "my_agents.py").write_text(first.text)
-    (agents / f"{module_name(WAITING)}.py").write_text(source_of(WAITING))
-    running = start_up(tmp_path_factory.mktemp("up"), agents, ["my_agents", module_name(WAITING)], nursery)
+    for page in OWN:
+        (agents / f"{module_name(page)}.py").write_text(source_of(page))
+    running = start_up(tmp_path_factory.mktemp("up"), agents, ["my_agents", *map(module_name, OWN)], nursery)
     yield running
     stop(running)
 

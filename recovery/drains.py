@@ -39,6 +39,7 @@ from recovery.in_flight import (
     reach_of,
 )
 from recovery.models import Drain, Phase
+from recovery.telling import tell_held
 from runs.access import Person, agents_of
 from runs.audit import record
 from runs.errors import GateExists
@@ -81,6 +82,7 @@ def order_drain(*, scope: str, timeout: float, reason: str, actor: str, until_go
     )
     record(actor, "drain.order", agent=agent_of(scope), subject=scope, reason=gate.reason, drain=drain.pk,
            seconds=round(seconds))  # fmt: skip
+    tell_held(scope)
     drain.refresh_from_db()
     return drain
 
@@ -112,6 +114,7 @@ def lift_drain(*, drain_id: int, reason: str, actor: str) -> Drain:
     drain.gate = lift_gate(gate_id=drain.gate_id, reason=reason, actor=actor, audited=False)
     record(actor, "drain.lift", agent=agent_of(drain.scope), subject=drain.scope, reason=drain.gate.lift_reason,
            drain=drain.pk)  # fmt: skip
+    tell_held(drain.scope)
     advance(drain)
     return drain
 

@@ -29,7 +29,7 @@ GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "approvals": ("Approvals", ("intent.approve", "intent.deny", "intent.edit", "intent.ask", "intent.answer")),
     "reconciliations": ("Reconciliations", ("intent.reconcile", "intent.adopt", "intent.probe")),
     "releases": ("Releases", ("release.",)),
-    "gates": ("Gates", ("gate.",)),
+    "gates": ("Gates and drains", ("gate.", "drain.")),
     "bulk": ("Bulk acts", ("bulk.",)),
     "people": ("Tokens, scopes and logins", ("token.", "user.", "login", "logout")),
     "views": ("Views and exports", ("view.", "audit.")),

@@ -21,8 +21,8 @@ from journal.read import read_tails
 from runs.access import Person, seen_by
 from runs.engine.stateless import LONGEST
 from runs.engine.worker import DECISION_LIMIT
-from runs.models import Release, Run, WorkerSession
-from runs.open_gates import names_of
+from runs.models import Gate, Release, Run, WorkerSession
+from runs.open_gates import OpenGates, names_of
 from runs.state import RunState, fold
 
 CALL, MODEL, BETWEEN, STATELESS = "call", "model", "between", "stateless"
@@ -322,7 +322,8 @@ def nowhere(reach: Reach, found: Iterable[InFlight], user: Person | None = None)
     if not reach.is_place:
         return []
     now = database_now()
-    served = {release for session in reach.elsewhere if takes(session, now) for release in session.serves}
+    gates = OpenGates(dict(Gate.objects.filter(lifted_at=None).values_list("scope", "reason")))
+    served = {release for session in reach.elsewhere if takes(session, gates, now) for release in session.serves}
     alone = {release for session in reach.sessions for release in session.serves} - served
     flying = Counter(one.release_id for one in found)
     waiting = seen_by(user, Run.objects.filter(status="queued", release_id__in=alone)).order_by()
@@ -331,8 +332,9 @@ def nowhere(reach: Reach, found: Iterable[InFlight], user: Person | None = None)
     return [Nowhere(id, str(timeouts_of(id)), flying[id], queued.get(id, 0)) for id in ids]
 
 
-def takes(session: WorkerSession, now: datetime) -> bool:
-    return session.draining_at is None and session.expires_at > now
+def takes(session: WorkerSession, gates: OpenGates, now: datetime) -> bool:
+    stopped = gates.over_place(names_of(session.name, session.pool), session.region) is not None
+    return session.draining_at is None and session.expires_at > now and not stopped
 
 
 @dataclass(frozen=True, slots=True)

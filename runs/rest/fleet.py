@@ -84,6 +84,7 @@ class GateOut(BaseModel):
     actor: str
     created_at: datetime
     lifted_at: datetime | None
+    drain: int | None = Field(description="The drain that it belongs to: lifting it calls that off.")
     in_force_at: list[str] = Field(description="Live workers that have heard of it.")
     not_yet_at: list[str] = Field(description="Live workers whose next heartbeat brings it.")
 
@@ -97,10 +98,11 @@ def gates_out(found: Sequence[Gate]) -> list[GateOut]:
     """Each with the workers at which it is in force: those whose heartbeat came after it."""
     live = WorkerSession.objects.filter(ended_at__isnull=True, expires_at__gt=timezone.now()).order_by("name")
     names = list(live.values_list("name", flat=True))
-    return [_gate(gate, names) for gate in found]
+    drains = dict(Gate.objects.filter(id__in=[gate.pk for gate in found]).values_list("id", "drain"))
+    return [_gate(gate, names, drains.get(gate.pk)) for gate in found]
 
 
-def _gate(gate: Gate, live: Sequence[str]) -> GateOut:
+def _gate(gate: Gate, live: Sequence[str], drain: int | None) -> GateOut:
     open_still = gate.lifted_at is None
     behind = sessions_behind(gate) if open_still else []
     return GateOut(
@@ -110,6 +112,7 @@ def _gate(gate: Gate, live: Sequence[str]) -> GateOut:
         actor=gate.actor,
         created_at=gate.created_at,
         lifted_at=gate.lifted_at,
+        drain=drain,
         in_force_at=[name for name in live if open_still and name not in behind],
         not_yet_at=behind,
     )

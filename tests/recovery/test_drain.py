@@ -3,22 +3,40 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
+from django.contrib.auth.models import User
+from django.db import connection
 from django.db.models import F
+from django.db.models.functions import Now
 
-from recovery import drains
-from recovery.drains import advance_drains, extend_drain, lift_drain, order_drain, preview, progress
+from journal import crash
+from recovery.drains import (
+    advance_drains,
+    conditions,
+    drains_seen,
+    extend_drain,
+    find_drain,
+    lift_drain,
+    order_drain,
+    preview,
+    progress,
+)
 from recovery.errors import DrainEnded, DrainExists, DrainLifted, DrainNotFound, TimeoutInvalid
+from recovery.handed_over import handed_over
+from recovery.in_flight import InFlight, held_runs, in_flight, reach_of
 from recovery.models import Drain
-from recovery.sweep import Sweep
+from runs.access import set_scope
 from runs.errors import GateExists, GateScopeUnknown, ReasonMissing
 from runs.gates import lift_gate, place_gate
-from runs.models import AuditRecord, Gate, Run
-from tests.rig.crew import Crew, start
+from runs.models import AuditRecord, Gate, Run, WorkerSession
+from tests.rig.crew import Crew, journal, start
 from tests.rig.ledger import Ledger, wait_until
 
 
@@ -28,7 +46,41 @@ def order(scope: str = "all", timeout: float = 60, **more: Any) -> Drain:
 
 def now(drain: Drain) -> Drain:
     advance_drains()
-    return Drain.objects.select_related("gate").get(pk=drain.pk)
+    return find_drain(drain.pk)
+
+
+def becomes(drain: Drain, phase: str) -> Drain:
+    wait_until(lambda: now(drain).phase == phase, f"it is {phase}")
+    return find_drain(drain.pk)
+
+
+def too_late(drain: Drain) -> Drain:
+    """As if its deadline had come."""
+    Drain.objects.filter(pk=drain.pk).update(deadline_at=Now())
+    return now(drain)
+
+
+@pytest.fixture
+def fly(crew: Crew, ledger: Ledger) -> Iterator[Callable[..., UUID]]:
+    """Starts a run whose first call takes a while, and gives it back while the call is under way."""
+    threads: list[threading.Thread] = []
+
+    def begin(agent: str = "chain", seconds: float = 2.0, **more: Any) -> UUID:
+        worker = crew.standing = crew.standing or crew.hire(lease=1.0)
+        ledger.fault("charge", "delay", seconds=seconds)
+        run_id = start(agent, {"steps": 2, "effect": "keyed"}, **more)
+        release = Run.objects.get(id=run_id).release_id
+        threads.append(threading.Thread(target=worker.advance, args=(run_id, release)))
+        threads[-1].start()
+        wait_until(lambda: ledger.calls(f"{run_id}:1"), "the call is under way")
+        return run_id
+
+    yield begin
+    for thread in threads:
+        thread.join()
+
+
+# -- ordering, lifting, extending ------------------------------------------------------------------------------------
 
 
 def test_a_drain_of_nothing_is_done_at_once_and_keeps_its_gate_until_it_is_lifted(crew: Crew) -> None:
@@ -36,6 +88,8 @@ def test_a_drain_of_nothing_is_done_at_once_and_keeps_its_gate_until_it_is_lifte
     assert (drain.phase, drain.in_flight, drain.gate.lifted_at) == ("done", 0, None)
     lifted = lift_drain(drain_id=drain.pk, reason="deployed", actor="max")
     assert (lifted.phase, lifted.gate.lifted_by) == ("done", "max"), "it was done, and stays so in the history"
+    with pytest.raises(DrainLifted, match=f"max lifted drain {drain.pk} at"):
+        lift_drain(drain_id=drain.pk, reason="deployed", actor="olga")
 
 
 def test_a_second_drain_of_a_scope_learns_of_the_first_and_others_may_overlap(crew: Crew) -> None:
@@ -46,25 +100,254 @@ def test_a_second_drain_of_a_scope_learns_of_the_first_and_others_may_overlap(cr
     place_gate(scope="tool:letter", reason="look", actor="max")
     with pytest.raises(GateExists):
         order("tool:letter")
+    assert "max placed gate" in preview("tool:letter", 60).taken_by
 
 
-def test_what_is_in_flight_is_told_with_its_call_and_whether_it_can_end_in_time(crew: Crew, ledger: Ledger) -> None:
-    ledger.fault("charge", "delay", seconds=2)
-    worker = crew.hire(lease=1.0)
-    run_id = start("chain", {"steps": 2, "effect": "keyed"})
-    release = Run.objects.get(id=run_id).release_id
-    thread = threading.Thread(target=worker.advance, args=(run_id, release))
-    thread.start()
-    wait_until(lambda: ledger.calls(f"{run_id}:1"), "the call is under way")
+def test_what_cannot_be_drained_is_refused_and_leaves_no_gate(crew: Crew) -> None:
+    for seconds in (0, -1, 8 * 24 * 3600, float("nan")):
+        with pytest.raises(TimeoutInvalid):
+            order("all", seconds)
+    with pytest.raises(GateScopeUnknown):
+        order("everything")
+    with pytest.raises(ReasonMissing):
+        order_drain(scope="all", timeout=5, reason=" ", actor="olga")
+    with pytest.raises(DrainNotFound):
+        lift_drain(drain_id=7, reason="x", actor="olga")
+    assert not Gate.objects.exists()
+
+
+def test_lifting_its_gate_by_another_door_calls_it_off(crew: Crew, fly: Callable[..., UUID]) -> None:
+    fly()
+    drain = order("agent:chain")
+    gate = lift_gate(scope="agent:chain", reason="not now", actor="max")
+    assert (ended := now(drain)).phase == "lifted" and ended.ended_at == gate.lifted_at
+    with pytest.raises(DrainLifted):
+        lift_drain(drain_id=drain.pk, reason="x", actor="olga")
+
+
+def test_calling_it_off_lets_runs_go_on(crew: Crew, fly: Callable[..., UUID]) -> None:
+    run_id = fly()
+    drain = order("agent:chain")
+    assert lift_drain(drain_id=drain.pk, reason="not now", actor="max").phase == "lifted"
+    assert crew.drive(run_id).status == "done"
+
+
+def test_the_deadline_moves_while_it_is_under_way_and_not_afterwards(crew: Crew, fly: Callable[..., UUID]) -> None:
+    fly()
+    drain = order("agent:chain", 30)
+    moved = extend_drain(drain_id=drain.pk, seconds=300, reason="the bank is slow", actor="max")
+    assert moved.deadline_at - drain.deadline_at == timedelta(seconds=300)
+    with pytest.raises(ReasonMissing):
+        extend_drain(drain_id=drain.pk, seconds=300, reason="", actor="max")
+    assert too_late(drain).phase == "handed_over"
+    with pytest.raises(DrainEnded, match="is handed over since"):
+        extend_drain(drain_id=drain.pk, seconds=300, reason="more", actor="max")
+    acts = AuditRecord.objects.filter(act__startswith="drain.").order_by("id").values_list("act", "actor", "subject")
+    assert list(acts) == [("drain.order", "olga", "agent:chain"), ("drain.extend", "max", "agent:chain")]
+    assert not AuditRecord.objects.filter(act="gate.place").exists(), "one act is one line"
+
+
+# -- phases ----------------------------------------------------------------------------------------------------------
+
+
+def test_it_is_done_when_the_last_run_has_come_to_a_checkpoint(crew: Crew, fly: Callable[..., UUID]) -> None:
+    run_id = fly()
     drain = order("agent:chain")
     seen = progress(drain)
     (one,) = seen.in_flight
     assert one.call is not None
-    assert (one.run_id, one.worker, one.call.step, one.call.key) == (run_id, "w1", 1, f"{run_id}:1")
+    assert (one.run_id, one.worker, one.doing) == (run_id, "w1", one.call.tool)
+    assert (one.call.step, one.call.key, one.call.effect) == (1, f"{run_id}:1", "keyed")
     assert [(b.name, b.count) for b in seen.blockers] == [(one.call.tool, 1)]
-    assert seen.began_with == 1 and seen.at_checkpoint == 0 and seen.oldest_age is not None
-    thread.join()
-    wait_until(lambda: now(drain).phase == "done", "it comes to its checkpoint")
+    assert (seen.began_with, seen.at_checkpoint, seen.not_yet_at) == (1, 0, ["w1"])
+    assert seen.oldest_age is not None and 0 < seen.oldest_age < 30
+    done = becomes(drain, "done")
     run = Run.objects.get(id=run_id)
     assert (run.status, run.reason) == ("held", "gate agent:chain: deploy 8")
-    assert progress(now(drain)).at_gate == 1
+    assert journal(run_id).count("OBS:1") == 1 and "TOOL_CALL:2" not in journal(run_id)
+    seen = progress(done)
+    assert (seen.remaining, seen.at_checkpoint, seen.at_gate, seen.oldest) == (0, 1, 1, None)
+    assert done.report["seconds"].keys() == {"stopping", "reaching"} and done.report["lost"] == 0
+
+
+def test_at_the_deadline_open_calls_are_listed_and_may_still_return(
+    crew: Crew, ledger: Ledger, fly: Callable[..., UUID]
+) -> None:
+    run_id = fly(seconds=4)
+    drain = too_late(order("agent:chain"))
+    assert drain.phase == "handed_over"
+    (told,) = handed_over(drain)
+    assert (told.run_id, told.step, told.key, told.outcome) == (run_id, 1, f"{run_id}:1", "open")
+    assert (told.status, told.worker, told.seq) == ("running", "w1", 3)
+    epoch = Run.objects.get(id=run_id).epoch
+    wait_until(lambda: Run.objects.get(id=run_id).status == "held", "its call returns")
+    (told,) = handed_over(drain)
+    assert (told.outcome, told.status) == ("succeeded", "held") and told.settled_at is not None
+    assert Run.objects.get(id=run_id).epoch == epoch, "nobody was fenced"
+    assert journal(run_id).count("TOOL_CALL:2") == 0, "and no new attempt was written"
+    assert now(drain).phase == "handed_over"
+
+
+def test_what_a_dead_worker_left_is_no_checkpoint_and_is_said(crew: Crew, ledger: Ledger) -> None:
+    worker = crew.hire()
+    run_id = start("signals", {"names": ["go"]})
+    crew.drive(run_id, worker)
+    Run.objects.filter(id=run_id).update(status="running", session_id=worker.session.id)
+    drain = order("agent:signals")
+    assert now(drain).phase == "stopping", "its worker has not heard of it"
+    crew.lose(worker)
+    done = now(drain)
+    assert (done.phase, done.report["lost"], progress(done).lost) == ("done", 1, 1)
+
+
+def test_a_deadline_that_passes_while_everything_is_down_is_seen_by_the_next_who_looks(crew: Crew) -> None:
+    """Nobody ended the session: what it may still be doing is handed over."""
+    worker = crew.hire()
+    run_id = start("signals", {"names": ["go"]})
+    crew.drive(run_id, worker)
+    Run.objects.filter(id=run_id).update(status="running", session_id=worker.session.id)
+    drain = order("agent:signals")
+    WorkerSession.objects.update(expires_at=Now() - timedelta(minutes=5), heartbeat_at=Now() - timedelta(minutes=5))
+    drain = too_late(drain)
+    assert drain.phase == "handed_over"
+    assert [(one.run_id, one.doing, one.outcome) for one in handed_over(drain)] == [(run_id, "between steps", "")]
+
+
+def test_two_who_advance_at_once_do_not_wait_for_each_other(crew: Crew) -> None:
+    drain = order("agent:keyed")
+    with locked_elsewhere(drain):
+        began = time.monotonic()
+        assert advance_drains() == 0
+        assert time.monotonic() - began < 5
+    assert now(drain).phase == "done"
+
+
+@contextmanager
+def locked_elsewhere(drain: Drain) -> Iterator[None]:
+    held, let_go = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("BEGIN")
+            cursor.execute("SELECT FROM recovery_drain WHERE id = %s FOR UPDATE", [drain.pk])
+            held.set()
+            let_go.wait(60)
+            cursor.execute("COMMIT")
+        connection.close()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait(60)
+    yield
+    let_go.set()
+    thread.join()
+
+
+def test_of_a_worker_it_is_lifted_once_its_process_is_gone(crew: Crew) -> None:
+    worker = crew.hire()
+    drain = order("worker:w1", until_gone=True)
+    other = order("agent:keyed", until_gone=True)
+    assert now(drain).gate.lifted_at is None
+    crew.lose(worker)
+    gone = now(drain)
+    assert (gone.phase, gone.gate.lifted_by, gone.gate.lift_reason) == ("done", "system", "the worker is gone")
+    assert now(other).gate.lifted_at is None, "an agent is no worker"
+
+
+# -- what is in flight -------------------------------------------------------------------------------------------------
+
+
+def test_of_a_tool_its_calls_under_way_are_in_flight_and_no_others(crew: Crew, fly: Callable[..., UUID]) -> None:
+    run_id = fly()
+    assert [one.run_id for one in in_flight(reach_of("tool:charge"))] == [run_id]
+    assert in_flight(reach_of("tool:letter")) == []
+    drain = order("tool:charge")
+    assert drain.in_flight == 1
+    assert becomes(drain, "done").phase == "done"
+
+
+def test_a_model_request_is_told_as_one_also_before_the_first_decision(crew: Crew) -> None:
+    worker = crew.hire()
+    run_id = start("model", {})
+    seen: list[InFlight] = []
+
+    def look(name: str) -> None:
+        if name == "after-commit" and not seen and journal(run_id) == ["START", "ATTEMPT"]:
+            seen.extend(in_flight(reach_of("agent:model")))
+            connection.close()
+
+    crash.hook = look
+    worker.advance(run_id, Run.objects.get(id=run_id).release_id)
+    crash.hook = None
+    (one,) = seen
+    assert one.call is not None
+    assert (one.does, one.call.seq, one.call.step, one.call.key) == ("model", 2, None, "")
+    assert one.doing.startswith("model ") and one.ends_by > one.since
+
+
+def test_a_deadline_below_the_longest_timeout_says_so_before_it_starts(crew: Crew) -> None:
+    crew.hire()
+    seen = preview("agent:slow", 5)
+    assert seen.longest is not None and seen.longest.seconds > 5
+    assert seen.too_short.startswith("The deadline of 5 s is below the longest timeout in the scope: ")
+    assert seen.warnings == [seen.too_short]
+    assert preview("agent:slow", seen.longest.seconds).warnings == []
+    assert preview("agent:nobody", 5).longest is None
+
+
+def test_runs_that_would_have_nowhere_to_go_are_told(crew: Crew, fly: Callable[..., UUID]) -> None:
+    fly()
+    start("chain", {"steps": 1, "effect": "read"})
+    (alone,) = preview("worker:w1", 600).nowhere
+    assert (alone.release, alone.runs, alone.queued) == ("chain@1", 1, 1)
+    assert (
+        "1 in flight and 1 queued of chain@1 wait until another worker serves it"
+        in preview("region:local", 600).warnings[-1]
+    )
+    crew.hire()
+    assert preview("worker:w1", 600).nowhere == []
+    assert preview("agent:chain", 600).nowhere == [], "there they wait at the gate"
+    place_gate(scope="worker:w2", reason="look", actor="max")
+    assert len(preview("worker:w1", 600).nowhere) == 1, "one that is stopped itself takes nothing"
+
+
+def test_parked_runs_do_not_block_and_are_counted(crew: Crew, ledger: Ledger) -> None:
+    crew.drive(start("signals", {"names": ["go"]}))
+    start("signals", {"names": ["go"]})
+    seen = preview("agent:signals", 60)
+    assert (seen.parked, seen.in_flight, seen.in_doubt) == ({"waiting": 1, "queued": 1}, [], 0)
+    assert seen.arrivals is not None and seen.arrivals > 0
+    assert becomes(order("agent:signals"), "done").in_flight == 0
+
+
+def test_who_sees_some_agents_is_told_of_those_alone(crew: Crew, fly: Callable[..., UUID], db: None) -> None:
+    user = User.objects.create(username="nina")
+    set_scope("nina", ["keyed"], actor="test")
+    fly()
+    drain, other = order("all"), order("agent:chain")
+    seen = progress(drain, user)
+    assert (seen.in_flight, seen.began_with, seen.at_checkpoint) == ([], None, None)
+    assert list(drains_seen(user)) == [drain]
+    with pytest.raises(DrainNotFound):
+        find_drain(other.pk, user)
+    assert [line.drain for line in conditions(user)] == [drain]
+    assert conditions(user)[0].remaining == 0
+    assert [line.remaining for line in conditions()] == [1, 1]
+
+
+def test_five_hundred_in_flight_are_told_by_the_index_and_in_a_moment(crew: Crew) -> None:
+    worker = crew.hire()
+    for _ in range(500):
+        start("keyed", {})
+    Run.objects.update(session_id=worker.session.id, status="running", epoch=F("epoch") + 1)
+    reach = reach_of("all")
+    began = time.monotonic()
+    found = in_flight(reach)
+    assert len(found) == 500 and time.monotonic() - began < 5
+    with connection.cursor() as cursor:
+        cursor.execute("SET enable_seqscan = off")
+        cursor.execute("EXPLAIN " + str(held_runs(reach).values("id").query).replace(
+            str(worker.session.id), f"'{worker.session.id}'"))  # fmt: skip
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+        cursor.execute("RESET enable_seqscan")
+    assert "runs_run_by_session" in plan, plan

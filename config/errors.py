@@ -57,6 +57,7 @@ STATUS_OF: dict[type[Exception], int] = {
     errors.BulkEmpty: 409,
     errors.BulkEnded: 409,
     errors.BulkNotFound: 404,
+    errors.BulkTarget: 422,
     errors.BulkTooLarge: 422,
     errors.BulkUncounted: 422,
     errors.BulkVerbUnknown: 422,

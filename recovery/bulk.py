@@ -8,6 +8,7 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from journal.errors import JournalError
+from recovery.bulk_pins import carry_out_pins
 from recovery.commands import reconcile_intent
 from recovery.errors import CannotProbe, NotInDoubt, RecoveryError
 from runs.bulk_work import Command, carry_out
@@ -50,6 +51,7 @@ REFUSALS = (RunsError, RecoveryError, JournalError)
 def carry_out_bulk(stopping: Callable[[], bool]) -> bool:
     """Whether there is more to do now. Gives its connection back when there is not."""
     more = carry_out(COMMANDS, REFUSALS, BUDGET, stopping)
+    more = carry_out_pins(BUDGET, stopping) or more
     if not more:
         connection.close()
     return more

@@ -98,10 +98,19 @@ class PinRefused(RecoveryError):
     """The run cannot go on under this release; nothing was written."""
 
     def __init__(self, verdict: str, reasons: list[dict[str, Any]], replay: int, why: str = "") -> None:
-        told = [why] if why else [f"Entry {r['seq']}: {r['says']}" if r.get("seq") else r["says"] for r in reasons[:3]]
-        more = [f"and {len(reasons) - 3} more"] if len(reasons) > 3 else []
-        super().__init__(f"{verdict.capitalize()}: {'; '.join([*told, *more])}.")
+        super().__init__(verdict_told(verdict, reasons, why))
         self.verdict, self.reasons, self.replay = verdict, reasons, replay
+
+
+def verdict_told(verdict: str, reasons: list[dict[str, Any]], why: str = "") -> str:
+    """In a sentence: the verdict with the first of its reasons."""
+    own = [each for each in reasons if each["verdict"] == verdict] or reasons
+    told = [f"entry {each['seq']}: {each['says']}" if each["seq"] else str(each["says"]) for each in own]
+    told = [why] if why else told
+    if not told:
+        return f"{verdict.capitalize()}."
+    more = f"; and {len(told) - 3} more" if len(told) > 3 else ""
+    return f"{verdict.capitalize()}: {'; '.join(each.rstrip('.') for each in told[:3])}{more}."
 
 
 class PinOutrun(RecoveryError):

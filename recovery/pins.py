@@ -27,6 +27,7 @@ from recovery.errors import (
     ReleaseRetired,
     ReleaseUnserved,
     RunDriven,
+    verdict_told,
 )
 from recovery.models import Purpose, Replay
 from recovery.replays import order, wait_for
@@ -158,6 +159,12 @@ def reasons_of(judgement: Replay) -> list[dict[str, Any]]:
     """Each with `seq` (or none), `code` and `says`."""
     result: Mapping[str, Any] = judgement.result or {}
     return list(result.get("reasons", []))
+
+
+def told_of(judgement: Replay) -> str:
+    """The verdict and its first reasons, in a sentence; empty where there is nothing to tell but that it may be."""
+    reasons = reasons_of(judgement)
+    return verdict_told(judgement.verdict, reasons) if reasons else ""
 
 
 def write_pin(run_id: UUID, target: Release, judgement: Replay, reason: str, actor: str) -> Run | None:

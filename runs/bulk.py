@@ -19,11 +19,19 @@ from django.utils import timezone
 
 from journal.patience import patient
 from runs import audit
-from runs.access import CONTROL, RECONCILE, Person, agents_of
+from runs.access import CONTROL, RECONCILE, REPIN, Person, agents_of
 from runs.commands import given_reason
 from runs.counts import capped_counts
-from runs.errors import BulkCountChanged, BulkEmpty, BulkEnded, BulkNotFound, BulkTooLarge, BulkVerbUnknown
-from runs.models import BulkAct, BulkItem, Status
+from runs.errors import (
+    BulkCountChanged,
+    BulkEmpty,
+    BulkEnded,
+    BulkNotFound,
+    BulkTarget,
+    BulkTooLarge,
+    BulkVerbUnknown,
+)
+from runs.models import BulkAct, BulkItem, Release, Run, Status
 from runs.query_language import ENDED, OPEN, parse
 from runs.query_meaning import BY_GATE, HAS, Reader, runs_meant
 from runs.texts import plain_text
@@ -36,6 +44,8 @@ MOST = 100_000  # runs of one act
 LONG = 60.0  # seconds that taking them in may last
 DOUBT = HAS["intent"] | Q(status=Status.NEEDS_RECONCILIATION)
 PENDING = "an intent of it has no result yet"
+JUDGE = "judge"  # what is ordered before a move; offered by itself nowhere
+NO_MOVE = "it has ended, is of another agent, or is pinned to that release already"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +64,21 @@ class Verb:
     passes: tuple[tuple[Q, str], ...] = ((DOUBT, PENDING),)
     look: str = ""
     icon: str = ""
+    targeted: bool = False  # whether it needs a release that the runs go to
 
-    @property
-    def parts(self) -> list[tuple[Q, str]]:
+    def acts_on(self, release: Release | None) -> Q:
+        if release is None:
+            return self.acts
+        return self.acts & Q(agent=release.agent) & ~Q(release=release.id)
+
+    def parts(self, release: Release | None = None) -> list[tuple[Q, str]]:
         """Every run is in one of them: first those on which it acts (without a why), last those it is not for."""
-        left, found = self.acts, []
+        acts = self.acts_on(release)
+        left, found = acts, []
         for q, why in self.passes:
             found.append((left & q, why))
             left &= ~q
-        return [(left, ""), *found, (~self.acts, self.else_)]
+        return [(left, ""), *found, (~acts, self.else_)]
 
 
 VERBS = {
@@ -97,6 +113,16 @@ VERBS = {
             "cancel", "Cancel", "Writes CONTROL(cancel) into each and all below it. No new call starts; an open one is "
             "awaited. This cannot be undone.",
             CONTROL, Q(status__in=OPEN), "it has ended", look="danger", icon="s-cancelled",
+        ),
+        Verb(
+            "pin", "Re-pin", "A worker of the release that you choose decides each again first. PIN is written into "
+            "those that decide the same, and they go on there; the others stay as they are.",
+            REPIN, Q(status__in=OPEN, input=None), NO_MOVE, icon="k-PIN", targeted=True,
+        ),
+        Verb(
+            JUDGE, "Judge for a move", "A worker of the release decides each again. Nothing is written into any of "
+            "them.",
+            REPIN, Q(status__in=OPEN, input=None), NO_MOVE, (), icon="k-PIN", targeted=True,
         ),
     )
 }  # fmt: skip
@@ -137,10 +163,14 @@ class Forecast:
         return sum(number for count in self.counts for number, _ in count.skips)
 
 
-def forecast(verb: Verb, query: str, reader: Reader) -> Forecast:
-    """By status. Those that the verb is not for are counted less far. Raises QueryInvalid."""
-    runs, statuses = runs_meant(parse(query), reader), (*OPEN, *ENDED)
-    *meant, (others, why_not) = verb.parts
+def forecast(
+    verb: Verb, query: str, reader: Reader, release: Release | None = None, judged: BulkAct | None = None
+) -> Forecast:
+    """By status. Those that the verb is not for are counted less far. `judged`: only those that this act found
+    compatible. Raises QueryInvalid, BulkTarget."""
+    check_target(verb, release, judged)
+    runs, statuses = runs_of(query, reader, judged), (*OPEN, *ENDED)
+    *meant, (others, why_not) = verb.parts(release)
     close = capped_counts([runs.filter(q, status=status) for status in statuses for q, _ in meant], MOST)
     far = capped_counts([runs.filter(others, status=status) for status in statuses])
     counts = []
@@ -151,6 +181,19 @@ def forecast(verb: Verb, query: str, reader: Reader) -> Forecast:
         if numbers[0] or skips:
             counts.append(StatusCount(status, numbers[0], skips))
     return Forecast(verb, query, tuple(counts))
+
+
+def runs_of(query: str, reader: Reader, judged: BulkAct | None) -> QuerySet[Run]:
+    runs = runs_meant(parse(query), reader)
+    return runs if judged is None else runs.filter(id__in=judged.items.filter(outcome="done").values("run_id"))
+
+
+def check_target(verb: Verb, release: Release | None, judged: BulkAct | None) -> None:
+    """Raises BulkTarget."""
+    if verb.targeted != (release is not None):
+        raise BulkTarget("needed" if verb.targeted else "useless")
+    if judged is not None and (judged.verb != JUDGE or release is None or judged.release_id != release.id):
+        raise BulkTarget("not judged")
 
 
 # -- ordering ----------------------------------------------------------------------------------------------------------
@@ -167,14 +210,17 @@ def order_bulk(
     reader: Reader,
     expected: int | None = None,
     request_id: str | None = None,
+    release: Release | None = None,
+    judged: BulkAct | None = None,
 ) -> BulkAct:
     """Take in the runs that match now; the sweeps carry it out. `expected`: on how many at most, as was counted.
 
-    The same `request_id` again gives the same act. Raises BulkVerbUnknown, ReasonMissing, QueryInvalid, BulkEmpty,
-    BulkTooLarge, BulkCountChanged.
+    `release`: of a move, where its runs go; `judged`: of those that match, only what this act found compatible. The
+    same `request_id` again gives the same act. Raises BulkVerbUnknown, ReasonMissing, QueryInvalid, BulkTarget,
+    BulkEmpty, BulkTooLarge, BulkCountChanged.
     """
     what, said = verb_named(verb), given_reason(reason)
-    told = forecast(what, query, reader)
+    told = forecast(what, query, reader, release, judged)
     with transaction.atomic():
         if request_id is not None:
             with connection.cursor() as cursor:
@@ -183,12 +229,14 @@ def order_bulk(
                 return before
         check_count(told, expected)
         act = BulkAct.objects.create(
-            verb=verb, query=query, reason=plain_text(said), actor=actor, door=audit.door().name, request_id=request_id
-        )
+            verb=verb, query=query, reason=plain_text(said), actor=actor, door=audit.door().name,
+            request_id=request_id, release=release, judged=judged,
+        )  # fmt: skip
         taken = take_in(act, what, query, reader)
         if taken > MOST:
             raise BulkTooLarge(MOST)
-        audit.record(actor, f"bulk.{verb}", subject=f"bulk {act.pk}", reason=said, query=query, runs=taken)
+        to: dict[str, Any] = {} if release is None else {"release": str(release)}
+        audit.record(actor, f"bulk.{verb}", subject=f"bulk {act.pk}", reason=said, query=query, runs=taken, **to)
         transaction.on_commit(wake_sweep)
     return act
 
@@ -204,7 +252,8 @@ def check_count(told: Forecast, expected: int | None) -> None:
 
 def take_in(act: BulkAct, verb: Verb, query: str, reader: Reader) -> int:
     """Those that it is for, with those it will leave out: each says why in the end."""
-    rows = runs_meant(parse(query), reader).filter(verb.acts).order_by().values("id")[: MOST + 1]
+    meant = runs_of(query, reader, act.judged).filter(verb.acts_on(act.release))
+    rows = meant.order_by().values("id")[: MOST + 1]
     try:
         sql, params = rows.query.sql_with_params()
     except EmptyResultSet:
@@ -261,6 +310,30 @@ class Progress:
 def progress_of(act: BulkAct) -> Progress:
     found = dict(act.items.order_by().values_list("outcome").annotate(Count("run_id")))
     return Progress(found.get(None, 0), *(found.get(outcome, 0) for outcome in OUTCOMES))
+
+
+FORK_NEEDED = "Fork needed"  # begins what is said of an item that was judged so
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """What an act has judged so far. `unjudged`: those of which no worker could say anything."""
+
+    compatible: int
+    fork_needed: int
+    refused: int
+    unjudged: int
+    left: int
+
+
+def verdicts_of(act: BulkAct) -> Verdicts:
+    forks = Q(outcome="skipped", said__startswith=FORK_NEEDED)
+    found = act.items.aggregate(
+        compatible=Count("run_id", Q(outcome="done")), fork_needed=Count("run_id", forks),
+        refused=Count("run_id", Q(outcome="skipped") & ~forks), unjudged=Count("run_id", Q(outcome="failed")),
+        left=Count("run_id", Q(outcome=None)),
+    )  # fmt: skip
+    return Verdicts(**found)
 
 
 def items_of(

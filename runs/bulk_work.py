@@ -25,7 +25,7 @@ log = logging.getLogger("holdfast.bulk")
 
 type Command = Callable[..., object]
 
-GOING = "SELECT id FROM runs_bulkact WHERE ended_at IS NULL ORDER BY id"
+GOING = "SELECT id FROM runs_bulkact WHERE ended_at IS NULL AND verb = ANY (%s) ORDER BY id"
 # Held while an item is worked on: who stops the act waits for it, and then nothing more is done.
 LOOK = "SELECT verb, reason, actor, door FROM runs_bulkact WHERE id = %s AND ended_at IS NULL FOR SHARE"
 PATIENCE = "SET lock_timeout = 1000; SET statement_timeout = 20000"
@@ -47,7 +47,7 @@ def carry_out(
     try:
         with connection.cursor() as cursor:
             cursor.execute(PATIENCE)
-            cursor.execute(GOING)
+            cursor.execute(GOING, [list(commands)])
             going = [row[0] for row in cursor.fetchall()]
         for act_id in going:
             busy: set[UUID] = set()

@@ -318,6 +318,19 @@ class BulkVerbUnknown(RunsError):
     """There is no such bulk act."""
 
 
+class BulkTarget(RunsError):
+    """It cannot be ordered so:"""
+
+    SAID = {
+        "needed": "name the release that the runs are to be moved to.",
+        "useless": "a release is named for a move alone.",
+        "not judged": "the act that is named has not judged runs for this release.",
+    }
+
+    def __init__(self, why: str) -> None:
+        super().__init__(self.SAID[why])
+
+
 class BulkNotFound(RunsError):
     """There is no such bulk act."""
 

@@ -93,6 +93,12 @@ class BulkAct(models.Model):
     ended_at = models.DateTimeField(null=True)
     stopped_by = models.TextField(blank=True, db_default="")
     request_id = models.TextField(null=True, unique=True, help_text="The same order sent twice is one act.")
+    release = models.ForeignKey(
+        "runs.Release", models.PROTECT, null=True, db_index=False, help_text="Of a move: where its runs go."
+    )
+    judged = models.ForeignKey(
+        "self", models.PROTECT, null=True, db_index=False, help_text="Of a move: the act that judged its runs."
+    )
 
     class Meta:
         indexes = [models.Index(fields=["id"], name="runs_bulk_going", condition=models.Q(ended_at__isnull=True))]

@@ -96,7 +96,7 @@ def test_a_run_that_would_decide_otherwise_stays_as_it_is(judges: Crew) -> None:
     run_id = waiting(judges)
     serving(judges, otherwise("3"))
     before = untouched(run_id)
-    with pytest.raises(PinRefused, match="Fork needed: Entry 3") as no:
+    with pytest.raises(PinRefused, match="Fork needed: entry 3") as no:
         move(run_id, "patient@3")
     assert no.value.verdict == "fork needed" and no.value.reasons[0]["seq"] == 3
     assert untouched(run_id) == before and not AuditRecord.objects.filter(act="run.pin").exists()

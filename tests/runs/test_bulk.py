@@ -15,6 +15,7 @@ from journal import crash
 from journal.append import new_run_id
 from journal.encoding import encode
 from recovery.bulk import COMMANDS, REFUSALS, carry_out_bulk
+from recovery.bulk_pins import VERBS as MOVES
 from runs.bulk import (
     MOST,
     VERBS,
@@ -340,4 +341,4 @@ def test_sweepers_killed_again_and_again_come_to_the_end(fleet: Fleet) -> None:
 
 
 def test_the_verbs_are_those_that_have_a_command() -> None:
-    assert set(COMMANDS) == set(VERBS) and verb_named("hold").button == "Hold"
+    assert {*COMMANDS, *MOVES} == set(VERBS) and verb_named("hold").button == "Hold"

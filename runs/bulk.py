@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from journal.patience import patient
 from runs import audit
-from runs.access import CONTROL, RECONCILE, REPIN, Person, agents_of
+from runs.access import CONTROL, RECONCILE, REPIN, Person, agents_of, sees
 from runs.commands import given_reason
 from runs.counts import capped_counts
 from runs.errors import (
@@ -30,10 +30,12 @@ from runs.errors import (
     BulkTarget,
     BulkTooLarge,
     BulkVerbUnknown,
+    ReleaseNotFound,
 )
 from runs.models import BulkAct, BulkItem, Release, Run, Status
 from runs.query_language import ENDED, OPEN, parse
 from runs.query_meaning import BY_GATE, HAS, Reader, runs_meant
+from runs.staging import find_release
 from runs.texts import plain_text
 
 log = logging.getLogger("holdfast.bulk")
@@ -45,6 +47,7 @@ LONG = 60.0  # seconds that taking them in may last
 DOUBT = HAS["intent"] | Q(status=Status.NEEDS_RECONCILIATION)
 PENDING = "an intent of it has no result yet"
 JUDGE = "judge"  # what is ordered before a move; offered by itself nowhere
+JUDGED_FIRST = "judged before a move"  # its reason, where nobody gives another: it changes nothing
 NO_MOVE = "it has ended, is of another agent, or is pinned to that release already"
 
 
@@ -196,6 +199,16 @@ def check_target(verb: Verb, release: Release | None, judged: BulkAct | None) ->
         raise BulkTarget("not judged")
 
 
+def target_named(named: str | None, user: Person | None) -> Release | None:
+    """A digest or agent@version, of an agent that the user sees. Raises ReleaseNotFound."""
+    if not named:
+        return None
+    found = find_release(named)
+    if not sees(user, found.agent):
+        raise ReleaseNotFound(f"({plain_text(named)[:100]})")
+    return found
+
+
 # -- ordering ----------------------------------------------------------------------------------------------------------
 
 TAKE_IN = "INSERT INTO runs_bulkitem (bulk_id, run_id) SELECT %s, chosen.id FROM ({}) AS chosen"
@@ -281,7 +294,7 @@ def stop_bulk(*, act: BulkAct, actor: str) -> None:
 
 def acts_seen_by(user: Person | None, username: str) -> QuerySet[BulkAct]:
     """Whoever sees some agents alone sees their own acts alone: the others may tell of runs that are not theirs."""
-    acts = BulkAct.objects.order_by("-id")
+    acts = BulkAct.objects.select_related("release").order_by("-id")
     return acts if agents_of(user) is None else acts.filter(actor=username)
 
 

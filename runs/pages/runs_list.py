@@ -12,7 +12,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from runs.access import BULK, SAVE_VIEW, VIEW
-from runs.bulk import VERBS, Verb
+from runs.bulk import JUDGE, VERBS, Verb
 from runs.errors import QueryInvalid
 from runs.listing import ORDERS, page_of
 from runs.models import Run
@@ -83,7 +83,7 @@ def verbs_for(request: HttpRequest) -> Sequence[Verb]:
     """The bulk acts that this person may order."""
     if not request.user.has_perm(BULK):
         return ()
-    return [verb for verb in VERBS.values() if request.user.has_perm(verb.permission)]
+    return [verb for verb in VERBS.values() if verb.name != JUDGE and request.user.has_perm(verb.permission)]
 
 
 @require_GET

@@ -14,6 +14,8 @@ from pydantic import BaseModel, Field
 
 from runs.access import BULK, VIEW, PermissionMissing, sees
 from runs.bulk import (
+    JUDGE,
+    JUDGED_FIRST,
     Forecast,
     acts_seen_by,
     find_bulk,
@@ -22,7 +24,9 @@ from runs.bulk import (
     order_bulk,
     progress_of,
     stop_bulk,
+    target_named,
     verb_named,
+    verdicts_of,
 )
 from runs.errors import BulkUncounted
 from runs.guards import actor_of, may
@@ -35,7 +39,8 @@ from runs.short_ids import short_id
 router = Router(tags=["bulk"])
 LAST_ID = 2**63 - 1
 BulkId = Annotated[int, Path(ge=1, le=LAST_ID)]
-VerbName = Literal["hold", "resume", "release", "retry", "probe", "cancel"]
+VerbName = Literal["hold", "resume", "release", "retry", "probe", "cancel", "pin"]
+Ordered = Literal["hold", "resume", "release", "retry", "probe", "cancel", "pin", "judge"]
 Outcome = Literal["done", "skipped", "failed", "left"]
 
 
@@ -45,11 +50,19 @@ class BulkBody(Given):
         description="As in `GET /runs?query=`. Empty: every run."
     )
     reason: Reason = Field("", description="Written to the journal of each run. Every order needs one.")
-    dry_run: bool = Field(False, description="Count only: by status, on how many it would act and which it would skip.")
+    dry_run: bool = Field(
+        False,
+        description="Count only: by status, on how many it would act and which it would skip. Of `pin`: workers judge "
+        "each run first; nothing is written into any, and the act that answers counts the verdicts.",
+    )
     expected: int | None = Field(
         None, ge=0, description="On how many at most, as a dry run counted. `cancel` needs it: it cannot be undone."
     )
     request_id: Name | None = Field(None, description="The same order sent twice is one act.")
+    release: Name | None = Field(None, description="Of `pin`: where the runs go, as `agent@version` or a digest.")
+    judged: int | None = Field(
+        None, ge=1, le=LAST_ID, description="Of `pin`: a dry run; only what it found compatible is moved."
+    )
 
 
 class Skip(BaseModel):
@@ -73,9 +86,16 @@ class BulkForecast(BaseModel):
     by_status: list[StatusForecast]
 
 
+class VerdictCounts(BaseModel):
+    compatible: int
+    fork_needed: int
+    refused: int
+    unjudged: int = Field(description="Of which no worker could say anything.")
+
+
 class BulkOut(BaseModel):
     id: int
-    verb: VerbName
+    verb: Ordered = Field(description="`judge`: a dry run of `pin`.")
     query: str
     reason: str
     actor: str
@@ -86,6 +106,9 @@ class BulkOut(BaseModel):
     done: int
     skipped: int
     failed: int
+    release: str | None = Field(description="Of `pin` and `judge`: where the runs go.")
+    judged: int | None = Field(description="Of `pin`: the dry run that it follows.")
+    verdicts: VerdictCounts | None = Field(description="Of `judge`: so far.")
 
 
 class BulkList(BaseModel):
@@ -122,19 +145,23 @@ class BulkItemPaging(Given):
 def order(request: HttpRequest, given: BulkBody) -> Answer[BulkForecast] | Answer[BulkOut]:
     """Orders it: 202, and the sweeps carry it out, a run at a time. With `dry_run` it only counts: 200.
 
-    Runs with a pending intent are skipped, except by `probe`, which asks their tools.
+    Runs with a pending intent are skipped, except by `probe`, which asks their tools. A dry run of `pin` is an act of
+    its own, 202: workers have to judge.
     """
     verb = verb_named(given.verb)
     if not request.user.has_perm(verb.permission):
         raise PermissionMissing(actor_of(request), verb.permission)
-    reader = Reader(request.user)
-    if given.dry_run:
-        return Answer(200, forecast_out(forecast(verb, given.query, reader)))
+    reader, actor = Reader(request.user), actor_of(request)
+    release = target_named(given.release, request.user)
+    if given.dry_run and not verb.targeted:
+        return Answer(200, forecast_out(forecast(verb, given.query, reader, release)))
     if verb.look == "danger" and given.expected is None:
         raise BulkUncounted
+    judged = find_bulk(given.judged, request.user, actor) if given.judged is not None else None
     act = order_bulk(
-        verb=given.verb, query=given.query, reason=given.reason, actor=actor_of(request), reader=reader,
-        expected=given.expected, request_id=given.request_id,
+        verb=JUDGE if given.dry_run else given.verb, query=given.query, actor=actor, reader=reader,
+        reason=given.reason or (JUDGED_FIRST if given.dry_run else ""), expected=given.expected,
+        request_id=given.request_id, release=release, judged=judged,
     )  # fmt: skip
     return Answer(202, bulk_out(act))
 
@@ -154,10 +181,20 @@ def forecast_out(told: Forecast) -> BulkForecast:
 def bulk_out(act: BulkAct) -> BulkOut:
     progress = progress_of(act)
     return BulkOut(
-        id=act.pk, verb=cast(VerbName, act.verb), query=act.query, reason=act.reason, actor=act.actor,
+        id=act.pk, verb=cast(Ordered, act.verb), query=act.query, reason=act.reason, actor=act.actor,
         created_at=act.created_at, ended_at=act.ended_at, stopped_by=act.stopped_by, left=progress.left,
-        done=progress.done, skipped=progress.skipped, failed=progress.failed,
+        done=progress.done, skipped=progress.skipped, failed=progress.failed, judged=act.judged_id,
+        release=None if act.release is None else str(act.release), verdicts=verdict_counts(act),
     )  # fmt: skip
+
+
+def verdict_counts(act: BulkAct) -> VerdictCounts | None:
+    if act.verb != JUDGE:
+        return None
+    found = verdicts_of(act)
+    return VerdictCounts(
+        compatible=found.compatible, fork_needed=found.fork_needed, refused=found.refused, unjudged=found.unjudged
+    )
 
 
 @router.get("/bulk", auth=may(VIEW), response={200: BulkList} | problems())

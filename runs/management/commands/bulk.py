@@ -8,10 +8,24 @@ from collections.abc import Iterator
 import click
 
 from runs.access import shell_actor
-from runs.bulk import VERBS, Forecast, Verb, find_bulk, forecast, items_of, order_bulk, progress_of, stop_bulk
+from runs.bulk import (
+    JUDGE,
+    JUDGED_FIRST,
+    VERBS,
+    Forecast,
+    Verb,
+    find_bulk,
+    forecast,
+    items_of,
+    order_bulk,
+    progress_of,
+    stop_bulk,
+    target_named,
+    verdicts_of,
+)
 from runs.counts import counted
 from runs.management.arguments import RunsCommand, as_json, iso, reason_option, status_cell, when
-from runs.models import BulkAct, BulkItem
+from runs.models import BulkAct, BulkItem, Release
 from runs.query_meaning import Reader
 from runs.rest.bulk_api import BulkItemList, BulkList, bulk_out, forecast_out, item_out
 from runs.short_ids import short_id
@@ -50,8 +64,13 @@ def verb_words(verb: Verb) -> click.Command:
     @click.option("--wait", is_flag=True, help="Until it is over, or stopped.")
     @as_json
     @click.pass_obj
-    def act(screen: Screen, /, query: str, reason: str, dry_run: bool, yes: bool, wait: bool, as_json: bool) -> int:
-        told = forecast(verb, query, Reader())
+    def act(screen: Screen, /, query: str, reason: str, dry_run: bool, yes: bool, wait: bool, as_json: bool,
+            release: str | None = None, judged: int | None = None) -> int:  # fmt: skip
+        target = target_named(release, None)
+        first = find_bulk(judged, None) if judged is not None else None
+        told = forecast(verb, query, Reader(), target, first)
+        if dry_run and verb.targeted:
+            return judge_first(screen, query, target, as_json)
         if dry_run:
             if as_json:
                 screen.json(forecast_out(told).model_dump(mode="json"))
@@ -61,13 +80,41 @@ def verb_words(verb: Verb) -> click.Command:
         if not yes and not agreed(screen, told):
             return FAILED
         made = order_bulk(
-            verb=verb.name, query=query, reason=reason, actor=shell_actor(), reader=Reader(), expected=told.acts
-        )
+            verb=verb.name, query=query, reason=reason, actor=shell_actor(), reader=Reader(), expected=told.acts,
+            release=target, judged=first,
+        )  # fmt: skip
         if wait:
             wait_for(made)
         return tell(screen, find_bulk(made.pk, None), as_json)
 
+    return targeted(act) if verb.targeted else act
+
+
+def targeted(act: click.Command) -> click.Command:
+    """A move says where to, and may follow a dry run."""
+    to = click.Option(["--release"], required=True, metavar="RELEASE", help="Where they go: AGENT@VERSION or a digest.")
+    judged = click.Option(["--judged"], type=Whole(1), metavar="ID", help="Only what this dry run found compatible.")
+    act.params += [to, judged]
     return act
+
+
+def judge_first(screen: Screen, query: str, release: Release | None, as_json: bool) -> int:
+    """Workers judge each; the last line is the id of the act, for --judged."""
+    made = order_bulk(
+        verb=JUDGE, query=query, reason=JUDGED_FIRST, actor=shell_actor(), reader=Reader(), release=release
+    )
+    wait_for(made)
+    act = find_bulk(made.pk, None)
+    if as_json:
+        screen.json(bulk_out(act).model_dump(mode="json"))
+        return 0
+    counts = verdicts_of(act)
+    screen.line(
+        f"{counts.compatible} compatible, {counts.fork_needed} need a fork, {counts.refused} refused, "
+        f"{counts.unjudged} not judged, {counts.left} not reached"
+    )
+    screen.line(str(act.pk))
+    return 0
 
 
 def agreed(screen: Screen, told: Forecast) -> bool:
@@ -106,7 +153,8 @@ def tell(screen: Screen, act: BulkAct, as_json: bool) -> int:
 
 
 for each in VERBS.values():
-    words.add_command(verb_words(each))
+    if each.name != JUDGE:
+        words.add_command(verb_words(each))
 
 
 @words.command("list", epilog=exit_codes())

@@ -21,6 +21,7 @@ from journal.encoding import canonical
 from journal.entries import Entry, Kind
 from journal.errors import PayloadAltered, PayloadMissing
 from journal.read import read_entries
+from runs.erased import ERASED
 from runs.secrets import SecretUnreadable, opened, seals_in
 from runs.slots import Repeat, Slot
 from runs.state import RunState
@@ -132,7 +133,7 @@ def matters(theirs: Slot, ended: bool, first: bool) -> bool:
     if theirs.kind not in ("call", "child") or theirs.effect == "read":
         return False
     if theirs.settled:
-        return theirs.outcome == "succeeded" or (theirs.kind == "child" and theirs.child is not None)
+        return theirs.outcome in ("succeeded", ERASED) or (theirs.kind == "child" and theirs.child is not None)
     if theirs.kind == "child":
         return theirs.child is not None or (first and not ended)
     acting = bool(theirs.attempts) and not theirs.surely_not_done

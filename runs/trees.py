@@ -20,7 +20,6 @@ from journal.payloads import PayloadStore
 from journal.read import read_entries
 from runs.agents import Agent
 from runs.inputs import input_refusal
-from runs.models import Stage
 from runs.moves import Spawn
 from runs.secrets import sealed_by
 from runs.texts import plain_text
@@ -30,6 +29,7 @@ SELECT id, content ->> 'unique', (content ->> 'deadline')::float8, content ->> '
 """
 NAMED = f"{CONTRACT} WHERE agent = %s AND (version = %s OR id = %s) ORDER BY created_at DESC, id DESC LIMIT 1"
 CHOSEN = f"{CONTRACT} WHERE id = (SELECT runs_release_for_v1(%s, %s))"
+RETIRED = "retired"  # as Stage says it, which needs Django: agents are tried without
 KNOWN = "SELECT EXISTS (SELECT FROM runs_release WHERE agent = %s)"
 ENDED = """
 SELECT id, status, reason, ending FROM runs_run WHERE id = ANY (%s) AND ended_at IS NOT NULL
@@ -119,7 +119,7 @@ def _release(conn: Conn, parent: UUID, step: int, move: Spawn) -> tuple[Any, ...
         row = _row(conn, NAMED, (move.agent, move.release, move.release))
         if row is None:
             return f"no agent {move.agent!r} in version {move.release} is announced by any worker"
-        return f"{move.agent}@{move.release} is retired" if row[4] == Stage.RETIRED else tuple(row)
+        return f"{move.agent}@{move.release} is retired" if row[4] == RETIRED else tuple(row)
     row = _row(conn, CHOSEN, (move.agent, f"{parent}:{step}"))
     if row is not None:
         return tuple(row)

@@ -96,8 +96,9 @@ class Deploy:
 
     def dismiss(self, hand: Hand) -> None:
         hand.side.terminate()
-        if (code := hand.side.wait(GRACE + 10)) != 0:
-            raise SideFailed(f"{hand.name} left with {code}")
+        hand.side.communicate(timeout=GRACE + 10)
+        if hand.side.returncode != 0:
+            raise SideFailed(f"{hand.name} left with {hand.side.returncode}")
 
     def begun_since(self, moment: Any) -> dict[str, int]:
         return dict(self.conn.execute(BEGUN, (moment,)).fetchall())
@@ -122,10 +123,12 @@ def deploy(world: World, rate: float = 5.0, steps: int = 40, flying: int = 50) -
             with on.timed("the last runs end"):
                 until("all runs have ended", lambda: not any(on.ask(OPEN, version) for version in ("7", "8")))
         finally:
-            for side in [arrivals, *(hand.side for hand in hands), *sides]:
+            left = [arrivals, *(hand.side for hand in hands), *sides]
+            for side in left:
                 side.terminate()
-            for side in [*(hand.side for hand in hands), *sides]:
-                side.wait(GRACE + 10)
+            for side in left:
+                if side.stdout is not None and not side.stdout.closed:
+                    side.communicate(timeout=GRACE + 10)
         endings = conn.execute(ENDINGS).fetchall()
     return on.phases | judged(started, endings, Counter((line.run, line.step) for line in lines(path)), steps)
 

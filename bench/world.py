@@ -85,7 +85,7 @@ def world() -> Iterator[World]:
            if not name.startswith("HOLDFAST_") and name not in ("DATABASE_URL", "BROKER_URL")}  # fmt: skip
     env |= {"HOLDFAST_DATA": str(home), "HOLDFAST_DEMO": "0", "HOLDFAST_AGENTS": "bench.agents", "SECRET_KEY": "bench",
             "DJANGO_SETTINGS_MODULE": "config.settings", "PYTHONUNBUFFERED": "1"}  # fmt: skip
-    postgres.start()
+    server = postgres.start()
     broker = valkey.start(home / "broker", tied(signal.SIGKILL))
     try:
         made = World(home, postgres, env)
@@ -96,5 +96,7 @@ def world() -> Iterator[World]:
         yield made
     finally:
         broker.kill()
+        broker.wait()
         postgres.stop()
+        server.wait()
         shutil.rmtree(home, ignore_errors=True)

@@ -32,7 +32,7 @@ from runs.erased import ERASED
 from runs.mistakes import difference, unknown_tool
 from runs.moves import Call, Decided
 from runs.outcomes import describe
-from runs.policies import ANY_ONE, Policy
+from runs.policies import ANY_ONE
 from runs.secrets import SecretUnreadable, opened, struck, struck_text, words_of
 from runs.slots import Decision, Slot
 from runs.state import RunState, fold
@@ -242,7 +242,8 @@ class Telling:
         if asked is None:  # not decided again, or otherwise
             return
         self.watch(slot.seq)
-        now, then = way_of(self.agent, asked), way_recorded(slot)
+        now = way_of(self.agent, asked)
+        then = way_recorded(slot, now["approval"])
         refused = now.get("refused")
         if refused and slot.gate != "invalid":
             self._add(slot.seq, slot.step, "refused_arguments", [slot.recorded], {"refused": refused},
@@ -321,11 +322,11 @@ def no_moves(made: Decision) -> str:
     return "The agent's code decided this; under this release a model decides, which was not asked."
 
 
-def way_recorded(slot: Slot) -> dict[str, Any]:
-    policy = slot.approval.policy if slot.gate == "approval" and slot.approval is not None else None
-    if slot.gate == "approval" and policy is None:
-        policy = ANY_ONE
-    return told_way(slot.effect, policy, (slot.error or "") if slot.gate == "invalid" else "")
+def way_recorded(slot: Slot, otherwise: dict[str, Any] | None) -> dict[str, Any]:
+    """`otherwise`: for the policy, where a cut has left the request for approval out."""
+    policy = slot.approval.policy.content if slot.approval is not None else otherwise or ANY_ONE.content
+    refused = (slot.error or "") if slot.gate == "invalid" else ""
+    return told_way(slot.effect, policy if slot.gate == "approval" else None, refused)
 
 
 def way_of(agent: Agent, call: Call) -> dict[str, Any]:
@@ -338,16 +339,15 @@ def way_of(agent: Agent, call: Call) -> dict[str, Any]:
     if refused:
         return told_way(tool.effect, None, without_secrets(refused, call))
     try:
-        return told_way(tool.effect, tool.policy_for(deepcopy(call.args)), "")
+        policy = tool.policy_for(deepcopy(call.args))
     except BaseException as error:  # an agent's code, like any other of it
         said = f"whether it needs approval cannot be said: its predicate raised {describe(error)}"
         return told_way(tool.effect, None, without_secrets(said, call))
+    return told_way(tool.effect, policy.content if policy is not None else None, "")
 
 
-def told_way(effect: str, policy: Policy | None, refused: str) -> dict[str, Any]:
-    return {"effect": effect, "approval": policy.content if policy is not None else None} | (
-        {"refused": refused} if refused else {}
-    )
+def told_way(effect: str, approval: dict[str, Any] | None, refused: str) -> dict[str, Any]:
+    return {"effect": effect, "approval": approval} | ({"refused": refused} if refused else {})
 
 
 def without_secrets(text: str, call: Call) -> str:

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from runs.fleet import FEW, Rates, rates
-from runs.models import Stage
+from runs.models import Release, Stage
 from runs.pages.odds import differ
+from runs.pages.release_diff import Summary, summary_of
 from runs.pages.release_rows import Matrix, Row
 from runs.pages.sharing import shared
+from runs.releases_compared import diff
 
-KEPT = 5.0  # seconds
+KEPT, DIFFS_KEEP = 5.0, 10.0  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,7 @@ class Canary:
     beside: Row
     canary: Rates
     current: Rates
+    differs: Sequence[Summary]
 
     @property
     def since(self) -> datetime:
@@ -90,8 +93,22 @@ def canaries(found: Matrix) -> list[Canary]:
         canary, current = by_stage.get(Stage.CANARY), by_stage.get(Stage.CURRENT)
         if canary is not None and current is not None:
             since = canary.release.staged_at
-            made.append(Canary(canary, current, rates_of(canary, since), rates_of(current, since)))
+            made.append(
+                Canary(canary, current, rates_of(canary, since), rates_of(current, since), differing(current, canary))
+            )
     return made
+
+
+def differing(current: Row, canary: Row) -> Sequence[Summary]:
+    """What is the same of both and what is not. Their contents never change; the code of their workers may."""
+    ids = [current.release.id, canary.release.id]
+
+    def ask() -> Sequence[Summary]:
+        found = Release.objects.in_bulk(ids)
+        before, after = (found[one] for one in ids)
+        return summary_of(before, after, diff(before.contract, after.contract))
+
+    return shared.get(("differing", *ids), DIFFS_KEEP, ask)
 
 
 def rates_of(row: Row, since: datetime) -> Rates:

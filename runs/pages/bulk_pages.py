@@ -14,8 +14,9 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from runs.access import BULK, VIEW, sees
+from runs.access import BULK, REPIN, VIEW, sees
 from runs.bulk import (
+    JUDGE,
     OUTCOMES,
     Forecast,
     Verb,
@@ -27,9 +28,11 @@ from runs.bulk import (
     progress_of,
     stop_bulk,
     verb_named,
+    verdicts_of,
 )
 from runs.errors import BulkCountChanged, BulkEmpty, BulkTooLarge, CursorUnknown, QueryInvalid
 from runs.models import BulkAct
+from runs.pages.bulk_moves import judging
 from runs.pages.dialogs import done
 from runs.pages.forms import REASON
 from runs.pages.live import event, live_answer
@@ -84,6 +87,8 @@ def order(request: HttpRequest) -> HttpResponseBase:
     if not request.user.has_perm(verb.permission):
         raise PermissionDenied(verb.permission)
     query = query_in(request.GET)
+    if verb.targeted:
+        return judging(request, query, back_to(request.GET))
     form = OrderForm(verb, request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
@@ -158,7 +163,12 @@ def found(request: HttpRequest, bulk_id: int) -> BulkAct:
 
 def progress_context(request: HttpRequest, act: BulkAct) -> dict[str, Any]:
     may = request.user.has_perm(BULK) and act.ended_at is None
-    return {"section": "runs", "act": act, "verb": verb_named(act.verb), "progress": progress_of(act), "may_stop": may}
+    context = {"section": "runs", "act": act, "verb": verb_named(act.verb), "progress": progress_of(act)}
+    verdicts = verdicts_of(act) if act.verb == JUDGE else None
+    moves = (
+        verdicts is not None and verdicts.compatible and request.user.has_perm(BULK) and request.user.has_perm(REPIN)
+    )
+    return context | {"may_stop": may, "verdicts": verdicts, "may_move": moves}
 
 
 @require_POST

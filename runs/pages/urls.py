@@ -5,6 +5,7 @@ from django.urls import path, re_path
 from runs.pages import (
     acting,
     audit_page,
+    bulk_moves,
     bulk_pages,
     fleet_views,
     gate_pages,
@@ -41,6 +42,8 @@ urlpatterns = [
     path("bulk/order", bulk_pages.order, name="bulk_order"),
     path("bulk/<int:bulk_id>", bulk_pages.bulk, name="bulk"),
     path("bulk/<int:bulk_id>/stop", bulk_pages.stop, name="stop_bulk"),
+    path("bulk/<int:bulk_id>/move", bulk_moves.move, name="bulk_move"),
+    path("releases/<str:named>/pin", bulk_moves.from_release, name="pin_release"),
     path("live/bulk/<int:bulk_id>", bulk_pages.live_bulk, name="live_bulk"),
     path("runs/<str:ref>", run_views.run_page, name="run"),
     path("runs/<str:ref>/entries/<int:seq>", run_views.entry, name="entry"),

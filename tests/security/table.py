@@ -64,6 +64,8 @@ PAGES: dict[str, Line] = {
     "bulk/order": Line(OPERATE, OPERATE, WHY, "bulk/order?verb=cancel"),
     "bulk/<int:bulk_id>": Line(),
     "bulk/<int:bulk_id>/stop": Line(NONE, OPERATE),
+    "bulk/<int:bulk_id>/move": Line(OPERATE, OPERATE, WHY),
+    "releases/<str:named>/pin": Line(address="releases/refund-desk@7/pin"),
     "runs/<str:ref>": Line(),
     "runs/<str:ref>/entries/<int:seq>": Line(),
     "runs/<str:ref>/state": Line(),

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from uuid import UUID
 
 from runs.agents import Agent
 from runs.engine.sessions import Session
 from runs.open_gates import OpenGates, names_of
+
+PASSED_ON_AFTER = 1.0  # seconds that a worker under a gate keeps a message
 
 
 class AtGates:
@@ -18,6 +21,7 @@ class AtGates:
         self.gates = OpenGates()
         self.on_gate: Callable[[bool], None] = lambda shut: None
         self._hearing = threading.Lock()
+        self._stopping = threading.Event()
 
     def hear(self, gates: OpenGates) -> None:
         """Of the open gates; what is older than what was heard before is passed over."""
@@ -36,3 +40,11 @@ class AtGates:
     def gate_here(self) -> str | None:
         """The gate that stops this worker, or its region: its runs go on elsewhere."""
         return self.gates.over_place(names_of(self.session.name, self.session.pool), self.session.region)
+
+    def pass_on(self, run_id: UUID, release_id: str) -> None:
+        """Another worker may take it. Not at once: where there is none, the message only comes back."""
+        self._stopping.wait(PASSED_ON_AFTER)
+        self.send(run_id, release_id)
+
+    def send(self, run_id: UUID, release_id: str) -> bool:
+        raise NotImplementedError

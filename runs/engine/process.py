@@ -20,6 +20,9 @@ from runs.registry import agents
 
 log = logging.getLogger("holdfast.process")
 
+IDLE_LOOKS = 0.2  # seconds
+SOON = 2.0
+
 _worker: Worker | None = None
 
 
@@ -61,6 +64,27 @@ def _leave(seconds: float) -> None:
     time.sleep(seconds)
     log.error("the grace of %.0f s is over with calls still open: leaving", seconds)
     os._exit(1)
+
+
+def leave_when_idle() -> None:
+    """Of a child that is told to stop, not by its parent: as `leave_after_grace`, and sooner if it is idle."""
+    leave_after_grace()
+    threading.Thread(target=_leave_idle, name="idle", daemon=True).start()
+
+
+def _leave_idle() -> None:
+    while _worker is not None and _worker.driving:
+        time.sleep(IDLE_LOOKS)
+    time.sleep(IDLE_LOOKS)  # its parent hears how the task ended
+    close_worker()
+    os._exit(0)
+
+
+def leave_at_once(*_: object) -> None:
+    """A SIGTERM before anything is taken: the session ends, if the database answers soon."""
+    threading.Thread(target=_leave, args=(SOON,), name="grace", daemon=True).start()
+    close_worker()
+    os._exit(0)
 
 
 def stop_serving() -> None:

@@ -36,7 +36,8 @@ SELECT r.id, h.last_steering_seq, r.release_id FROM runs_run r JOIN journal_head
 WHERE r.session_id = %(id)s
 """
 GATES = "SELECT scope, reason FROM runs_gate WHERE lifted_at IS NULL"
-DRAIN = "UPDATE runs_workersession SET draining_at = coalesce(draining_at, clock_timestamp()) WHERE id = %(id)s"
+# Also where somebody's drain of this worker has said so already: that may be called off, this not.
+DRAIN = "UPDATE runs_workersession SET draining_at = clock_timestamp() WHERE id = %(id)s"
 END = """
 UPDATE runs_workersession SET ended_at = clock_timestamp(), end_reason = %(reason)s, totals = %(totals)s
  WHERE id = %(id)s AND ended_at IS NULL

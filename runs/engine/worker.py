@@ -44,7 +44,6 @@ log = logging.getLogger("holdfast.worker")
 
 EPOCH = "SELECT epoch FROM journal_head WHERE run_id = %s"
 Dispatch = Callable[[UUID, str], bool]
-PASSED_ON_AFTER = 1.0  # seconds that a worker under a gate keeps a message
 DECISION_LIMIT = 60.0  # seconds that an agent's code may take for one decision
 
 
@@ -77,7 +76,6 @@ class Worker(AtGates):
         self.on_end: Callable[[], None] = lambda: None
         self.turns = Turns(self.send)
         self._lock = threading.Lock()
-        self._stopping = threading.Event()
         self._heart = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
         self._heart.start()
 
@@ -210,11 +208,6 @@ class Worker(AtGates):
         elif answer == "gated here":
             self.pass_on(run_id, release_id)
         return None
-
-    def pass_on(self, run_id: UUID, release_id: str) -> None:
-        """Another worker may take it. Not at once: where there is none, the message only comes back."""
-        self._stopping.wait(PASSED_ON_AFTER)
-        self.send(run_id, release_id)
 
     def touched(self, piece: Recorder) -> None:
         """An append was written: watchers hear of it, and a run that made progress is no suspect any more."""
@@ -383,10 +376,14 @@ class Worker(AtGates):
         threading.Thread(target=self._tell_draining, name="drain", daemon=True).start()
 
     def _tell_draining(self) -> None:
-        try:
-            self.session.drain(self.connections)
-        except (psycopg.Error, PoolTimeout) as error:
-            log.warning("could not say that %s drains: %s", self.session.name, error)
+        """Until the database has heard it: what is still open at the end of the grace is no crash then."""
+        while not self._stopping.is_set():
+            try:
+                self.session.drain(self.connections)
+                return
+            except (psycopg.Error, PoolTimeout, PoolClosed) as error:
+                log.warning("could not say yet that %s drains: %s", self.session.name, error)
+            self._stopping.wait(1.0)
 
     def close(self, reason: str = "stopped") -> None:
         """End the session; what is still under way becomes evidence at most."""

@@ -90,7 +90,7 @@ def test_each_scope_holds_what_is_on_its_way_at_the_next_step(
 def test_a_gate_over_a_place_sends_runs_on_to_other_workers(
     crew: Crew, ledger: Ledger, sweep: Sweep, scope: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runs.engine.worker.PASSED_ON_AFTER", 0.0)
+    monkeypatch.setattr("runs.engine.at_gates.PASSED_ON_AFTER", 0.0)
     first = crew.hire(lease=1.0)
     ledger.fault("charge", "delay", seconds=1.5)
     run_id = start("chain", {"steps": 2, "effect": "keyed"})

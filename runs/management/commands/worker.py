@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
 import threading
 import time
@@ -60,6 +61,7 @@ class Command(BaseCommand):
         if longest > settings.HOLDFAST_GRACE_SECONDS:
             grace = f"the grace of {settings.HOLDFAST_GRACE_SECONDS:g} s is shorter than the longest timeout of a tool"
             self.stderr.write(f"{grace} ({longest:g} s): a stop may leave such a call in doubt")
+        signal.signal(signal.SIGTERM, process.leave_at_once)  # until Celery has its own
         serve(name, pool, concurrency)
         if settings.HOLDFAST_ALLOW_REDEFINE:
             repin_for_ever()
@@ -122,27 +124,32 @@ def serve(name: str, pool: str, concurrency: int) -> None:
         signals.worker_shutting_down.connect(lambda **_: process.leave_after_grace(), weak=False)
         signals.worker_shutdown.connect(lambda **_: process.close_worker(), weak=False)
         return
+    closing: list[bool] = []
     reader, writer = os.pipe()  # closed by the parent when it shuts down, or dies: then its children drain
 
     def open_child(**_: Any) -> None:
         os.close(writer)
+        signal.signal(signal.SIGTERM, lambda *_: process.leave_when_idle())  # a manager may tell each of a group
         try:
-            worker = process.open_worker(f"{name}-{os.getpid()}", pool, 1, process.stop_serving)
+            process.open_worker(f"{name}-{os.getpid()}", pool, 1, process.stop_serving)
         except BaseException:  # Celery would keep the child, which took messages and drove nothing: let it start anew
             log.exception("a child of %s cannot serve", name)
             time.sleep(1)
             os._exit(1)
-        threading.Thread(target=drain_at_end_of, args=(reader, worker), name="parent", daemon=True).start()
+        threading.Thread(target=leave_at_end_of, args=(reader,), name="parent", daemon=True).start()
 
     def shut_down(**_: Any) -> None:
-        os.close(writer)
-        process.leave_after_grace()
+        if not closing:  # at a second SIGTERM the number may be another file's
+            closing.append(True)
+            os.close(writer)
+            process.leave_after_grace()
 
     signals.worker_process_init.connect(open_child, weak=False)
     signals.worker_process_shutdown.connect(lambda **_: process.close_worker(), weak=False)
     signals.worker_shutting_down.connect(shut_down, weak=False)
 
 
-def drain_at_end_of(pipe: int, worker: Worker) -> None:
+def leave_at_end_of(pipe: int) -> None:
+    """Celery's parent ends its children when they are idle; one that is not leaves at the end of its grace."""
     os.read(pipe, 1)
-    worker.drain()
+    process.leave_after_grace()

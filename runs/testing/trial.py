@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from journal import crash
@@ -173,7 +173,7 @@ class Trial(People):
             own = [slot.due for slot in state.unsettled() if slot.kind != "call" and slot.due is not None]
             own += [at for slot in state.unsettled() for at in times_of(slot, self.now.timestamp())]
             if all(run.wake < due for due in own):
-                self._move_to(datetime.fromtimestamp(run.wake, self.now.tzinfo))
+                self._move_to(moment_of(run.wake))
                 return True
         return False
 
@@ -205,7 +205,7 @@ class Trial(People):
         """`reminders`: also of runs in which nothing else is ahead."""
         open_runs = [run for run in self.memory.runs.values() if run.wake and run.status not in ENDED]
         wakes = [run.wake for run in open_runs if reminders or not only_reminds(run.state)]
-        return datetime.fromtimestamp(min(wakes), self.now.tzinfo) if wakes else None
+        return moment_of(min(wakes)) if wakes else None
 
     # -- crashes ----------------------------------------------------------------------------------------------------
 
@@ -281,6 +281,12 @@ class Trial(People):
             acted = self.world.acted(slot.key)
             if acted > 1 or (acted == 0 and slot.outcome == "succeeded"):
                 raise AssertionError(f"{name} (step {slot.step}) acted {acted} times under the key {slot.key}")
+
+
+def moment_of(wake: float) -> datetime:
+    """Not a moment too early: a time has microseconds, and a number of seconds may have less."""
+    at = datetime.fromtimestamp(wake, UTC)
+    return at if at.timestamp() >= wake else at + timedelta(microseconds=1)
 
 
 def refuse_wrong_kinds(approve: Any, signals: Any, answers: Any) -> None:

@@ -73,6 +73,7 @@ PAGES: dict[str, Line] = {
     "runs/<str:ref>/journal.jsonl": Line(),
     "runs/<str:ref>/entries/<int:seq>/payloads/<str:sha256>": Line(),
     "runs/<str:ref>/acts": Line(),
+    "runs/<str:ref>/pin": Line(OPERATE, OPERATE, WHY),
     "runs/<str:ref>/asks/<int:seq>/answer": Line(JUDGE, JUDGE, {"value": "yes"}),
     "runs/<str:ref>/kill-worker": Line(NONE, OPERATE),
     r"^runs/(?P<ref>[^/]+)/(?P<verb>cancel|hold|resume|release|retry|signal|note)$": Line(

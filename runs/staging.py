@@ -5,6 +5,7 @@ The commands are in runs/stages.py; what a release becomes as a worker announces
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import psycopg
@@ -55,6 +56,11 @@ def current_of(agent: str) -> Release | None:
 
 def releases_of(agent: str) -> QuerySet[Release]:
     return Release.objects.filter(agent=agent).order_by("-created_at", "-id")
+
+
+def main_release(known: Sequence[Release]) -> Release:
+    """Of the releases of one agent, the newest first, the one that stands for it: the current one, else the newest."""
+    return next((release for release in known if release.stage == Stage.CURRENT), known[0])
 
 
 # -- as it is announced ------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from runs.access import Person, seen_by
 from runs.gates import gates_seen
 from runs.models import ENDED, Gate, Permit, Release, Run, Status, WorkerSession
 from runs.rest.fleet import AgentOut, GateOut, agent_out, gates_out
+from runs.staging import main_release
 
 MOST_COUNTED = 10_000
 OPEN = [status for status in Status if status not in ENDED]
@@ -20,7 +21,8 @@ OPEN = [status for status in Status if status not in ENDED]
 
 @dataclass(frozen=True, slots=True)
 class AgentRow:
-    """`counts`: its open runs by status. `workers`: live ones that serve its newest release."""
+    """`counts`: its open runs by status. `release`: its current one, without that its newest. `workers`: live ones that
+    serve it."""
 
     name: str
     release: Release
@@ -124,13 +126,12 @@ def agent_rows(user: Person) -> list[AgentRow]:
         counts[agent].append((status, count))
     served = [set(serves) for serves in live_sessions().values_list("serves", flat=True)]
     gates = list(Gate.objects.filter(lifted_at=None))
-    return [
-        AgentRow(
-            name, known[0], len(known), sum(known[0].id in serves for serves in served), counts[name],
-            [gate for gate in gates if concerns(gate.scope, name, known)],
-        )
-        for name, known in releases.items()
-    ]  # fmt: skip
+    found = []
+    for name, known in releases.items():
+        main = main_release(known)
+        over = [gate for gate in gates if concerns(gate.scope, name, known)]
+        found.append(AgentRow(name, main, len(known), sum(main.id in serves for serves in served), counts[name], over))
+    return found
 
 
 def agent_page(name: str, user: Person) -> AgentPage:

@@ -17,11 +17,12 @@ from django.views.decorators.http import require_GET, require_http_methods
 from runs.access import START, Person, seen_by, sees
 from runs.commands import start_run
 from runs.errors import AgentNotFound, BadInput, BusinessIdTaken, InputRefused, RequestKeyTaken
-from runs.models import Release, WorkerSession
+from runs.models import Release, Stage, WorkerSession
 from runs.pages.dialogs import dialog_or_page, done
 from runs.pages.schema_forms import SchemaForm
 from runs.short_ids import short_id
 from runs.signed_in import signed_in
+from runs.staging import main_release
 
 MOST_OFFERED = 20  # releases
 
@@ -36,7 +37,8 @@ class Offered:
     @property
     def label(self) -> str:
         served = f"served by {self.workers} worker{'s' if self.workers != 1 else ''}" if self.workers else "not served"
-        return f"{self.release.version}, {served}"
+        share = f" {self.release.share}%" if self.release.stage == Stage.CANARY else ""
+        return f"{self.release.version}, {self.release.stage}{share}, {served}"
 
 
 class StartForm(forms.Form):
@@ -120,13 +122,15 @@ def chosen_of(offered: Sequence[Offered], release_id: str) -> Offered:
 
 
 def offered_to(name: str, user: Person) -> list[Offered]:
-    """Releases that live workers serve, the newest first; with none of these the newest. Raises AgentNotFound."""
+    """Releases that may be started and that live workers serve: the current one, then the newest first. With none of
+    these the current one, or the newest. Raises AgentNotFound."""
     known = list(Release.objects.filter(agent=name).order_by("-created_at", "-id")) if "\0" not in name else []
     if not known or not sees(user, name):
         raise AgentNotFound(f"({name[:60]})")
-    workers = serving()
-    served = [Offered(release, workers[release.id]) for release in known if workers.get(release.id)]
-    return served[:MOST_OFFERED] or [Offered(known[0], 0)]
+    workers, main = serving(), main_release(known)
+    takes = [release for release in known if release.stage not in (Stage.RETIRING, Stage.RETIRED) and release != main]
+    served = [Offered(release, workers[release.id]) for release in [main, *takes] if workers.get(release.id)]
+    return served[:MOST_OFFERED] or [Offered(main, 0)]
 
 
 def serving() -> dict[str, int]:

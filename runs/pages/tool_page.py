@@ -81,7 +81,7 @@ def tool(request: HttpRequest, name: str, tool: str) -> HttpResponseBase:
 
 
 def tool_page(name: str, tool: str, user: Person) -> ToolPage:
-    """Of the agent's newest release. Raises AgentNotFound, ToolNotFound."""
+    """Of the agent's current release. Raises AgentNotFound, ToolNotFound."""
     agent = agent_out(name, user)
     contract = next((one for one in agent.tools if one["name"] == tool), None)
     if contract is None:

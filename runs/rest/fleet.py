@@ -13,18 +13,20 @@ from runs.access import Person, sees
 from runs.costs import Cost, journaling_cost
 from runs.errors import AgentNotFound
 from runs.gates import sessions_behind
-from runs.models import Gate, Release, WorkerSession
+from runs.models import Gate, Release, Stage, WorkerSession
+from runs.staging import main_release
 
 
 class ServedRelease(BaseModel):
     id: str
     version: str
     created_at: datetime
+    stage: Stage
     workers: int = Field(description="Live workers that serve it.")
 
 
 class AgentOut(BaseModel):
-    """`tools` and the bounds are those of its newest release."""
+    """`version`, `tools` and the bounds are those of its current release; without one of its newest."""
 
     name: str
     version: str
@@ -51,11 +53,12 @@ def agent_out(name: str, user: Person | None = None) -> AgentOut:
     if not known or not sees(user, name):
         raise AgentNotFound(f"({name[:60]})")
     live = list(WorkerSession.objects.filter(ended_at__isnull=True).values_list("serves", flat=True))
-    content = known[0].contract
+    main = main_release(known)
+    content = main.contract
     tools = content.get("tools")
     return AgentOut(
         name=name,
-        version=known[0].version,
+        version=main.version,
         driver=content.get("driver"),
         durability=content.get("durability", "journal"),
         input=content.get("input"),
@@ -69,6 +72,7 @@ def agent_out(name: str, user: Person | None = None) -> AgentOut:
                 id=release.id,
                 version=release.version,
                 created_at=release.created_at,
+                stage=Stage(release.stage),
                 workers=sum(release.id in serves for serves in live),
             )
             for release in known

@@ -67,7 +67,7 @@ def script_row(agent: AgentOut) -> tuple[Cell, ...]:
 
 
 def workers_of(agent: AgentOut) -> int:
-    return agent.releases[0].workers
+    return next(release.workers for release in agent.releases if release.version == agent.version)
 
 
 class Command(RunsCommand):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Sequence
+from itertools import combinations, product
 from typing import Any
+from uuid import UUID
 
 from journal.entries import Entry, Kind
 from journal.verify import verify_run
@@ -128,9 +131,9 @@ def judge_effects(state: RunState, about: object) -> None:
 
 def judge_approval(slot: Slot, about: object) -> None:
     """Nothing that waits for people acts before as many as it takes have agreed to what was sent."""
-    if slot.gate != "approval" or not slot.attempts:
-        return
     approval = slot.approval
+    if (slot.gate != "approval" and approval is None) or not slot.attempts:
+        return
     assert approval is not None, (slot, about)
     if approval.verdict == "granted":
         assert len(set(approval.granted_by)) >= approval.policy.quorum, (slot, about)
@@ -145,13 +148,52 @@ def judge_approval(slot: Slot, about: object) -> None:
 
 def judge_tree(run: Run, state: RunState, about: object) -> None:
     """Each child once; signals in order, each once."""
-    spawned = [slot.child for slot in state.slots.values() if slot.kind == "child" and slot.child]
+    own = [slot for slot in state.slots.values() if slot.seq > state.copied_to]
+    spawned = [slot.child for slot in own if slot.kind == "child" and slot.child]
     assert [child.id for child in Run.objects.filter(parent=run).order_by("parent_step")] == spawned, about
     taken = [(signal.name, signal.step) for signal in state.signals if signal.step is not None]
     assert len({step for _, step in taken}) == len(taken), about
     for name in {name for name, _ in taken}:
         steps = [step for other, step in taken if other == name]
         assert steps == sorted(steps), about
+
+
+def judge_families(runs: Sequence[Run]) -> None:
+    """What two relatives both did was done by one of them with somebody's word, who was told of the other's."""
+    families: dict[UUID, list[tuple[RunState, list[Entry]]]] = defaultdict(list)
+    for run in runs:
+        if run.lineage is not None:
+            entries = entries_of(run.id)
+            families[run.lineage].append((fold(run.id, entries), entries))
+    for family in families.values():
+        for (one, its), (other, others) in combinations(family, 2):
+            for mine, theirs in product(one.slots.values(), other.slots.values()):
+                if repeats(mine, theirs):
+                    WORLD.tally["repeated"] += 1
+                    knew = (other.run_id, theirs.step) in told_of(its, mine.step)
+                    knew |= (one.run_id, mine.step) in told_of(others, theirs.step)
+                    assert knew, (mine, theirs, told(Run.objects.get(id=one.run_id)))
+
+
+def repeats(mine: Slot, theirs: Slot) -> bool:
+    """Whether both were done, and are the same but for their keys."""
+    if mine.kind != "call" or theirs.kind != "call" or mine.effect == "read" or mine.key == theirs.key:
+        return False
+    same = mine.tool == theirs.tool and mine.args == theirs.args
+    return same and bool(WORLD.acts[mine.key] and WORLD.acts[theirs.key])
+
+
+def told_of(entries: Sequence[Entry], step: int) -> set[tuple[UUID, int]]:
+    """Which effects of relatives somebody was told of who granted this call."""
+    found: set[tuple[UUID, int]] = set()
+    asked: set[tuple[UUID, int]] = set()
+    for entry in entries:
+        if entry.kind == Kind.APPROVAL and entry.step == step:
+            if entry.body["verdict"] == "requested":
+                asked = {(UUID(repeat["run"]), repeat["step"]) for repeat in entry.body.get("repeats", ())}
+            elif entry.body["verdict"] == "granted":
+                found |= asked
+    return found
 
 
 def judge_end(run: Run) -> None:

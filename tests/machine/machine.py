@@ -19,6 +19,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from journal import crash
 from recovery.commands import reconcile_intent
+from recovery.fork_source import Source
+from recovery.forking import fork_run
 from recovery.sweep import Sweep
 from runs.approvals import answer_question, decide_approval
 from runs.commands import answer_ask, cancel_run, hold_run, note_run, release_run, resume_run, retry_run, signal_run
@@ -28,13 +30,14 @@ from runs.models import Gate, Permit, Run
 from runs.queries import state_of
 from runs.slots import Slot
 from tests.machine.agents import DRIVERS
-from tests.machine.judge import judge, judge_end
+from tests.machine.judge import judge, judge_end, judge_families
 from tests.machine.programs import programs
-from tests.machine.world import TOOLS, TROUBLES, WORLD
+from tests.machine.world import CHANGEABLE, TOOLS, TROUBLES, WORLD
 from tests.rig.crew import CrashHere, Crew, start
 from tests.rig.robot import APPROVERS, Robot, tree_of, tried
 
 MOST_RUNS = 3
+MOST_FORKS = 3
 Happens = Callable[[str], object]
 points = st.integers(0, 40)
 any_of = st.integers(0, 1000)
@@ -99,6 +102,24 @@ class Machine(RuleBasedStateMachine):
     def begin(self, program: list[Any], driver: str, deadline: float | None) -> None:
         self.roots.append(start(driver, program, deadline=deadline))
 
+    @precondition(lambda self: len(self.roots) < MOST_RUNS + MOST_FORKS)
+    @rule(which=any_of, at=any_of)
+    def forks(self, which: int, at: int) -> None:
+        """A person restarts one of the runs from a place where that may be done."""
+        self.fork(which, at)
+        self.look()
+
+    def fork(self, which: int, at: int) -> None:
+        runs = self.runs()
+        run = runs[which % len(runs)]
+        points = Source(run).points.seqs
+        if not points or not tried(self._fork, run_id=run.id, at=points[at % len(points)]):
+            return
+        WORLD.tally["forked"] += 1
+
+    def _fork(self, **given: Any) -> None:
+        self.roots.append(fork_run(**given, reason="a test", actor="olga").id)
+
     @rule(which=any_of, who=either, slices=some_slices)
     def advance(self, which: int, who: int, slices: int) -> None:
         self._advance(which, who, slices)
@@ -134,7 +155,10 @@ class Machine(RuleBasedStateMachine):
 
         def act_now(_name: str) -> None:
             WORLD.tally["interfered"] += 1
-            self.person(act)
+            if act % 5 == 0 and len(self.roots) < MOST_RUNS + MOST_FORKS:
+                self.fork(act, act // 5)
+            else:
+                self.person(act)
 
         self._advance(which, who, slices, at, act_now)
 
@@ -216,7 +240,7 @@ class Machine(RuleBasedStateMachine):
             at: dict[str, Any] = {"run_id": run.id, "seq": slot.seq, "actor": "ada"}
             if slot.kind == "ask":
                 acts += [partial(answer_ask, **at, value=value) for value in (7, "seven")]
-            elif slot.gate == "approval":
+            elif slot.approval is not None:
                 acts += self.acts_on_approval(slot, at)
             elif slot.in_doubt:
                 so = "happened" if WORLD.acts[slot.key] else "never_happened"
@@ -232,7 +256,7 @@ class Machine(RuleBasedStateMachine):
             partial(decide_approval, **asked | {"actor": actor}, verdict="approve") for actor in ("ada", "max")
         ]
         acts += [partial(decide_approval, **asked, verdict=verdict) for verdict in ("deny", "ask")]
-        args = {} if slot.tool == "gated" else {"n": slot.args.get("n", 0) + 1}
+        args = {"n": slot.args.get("n", 0) + 1} if slot.tool in CHANGEABLE else {}
         acts.append(partial(decide_approval, **asked | {"actor": "zoe"}, verdict="edit", args=args))
         acts.append(partial(answer_question, run_id=at["run_id"], seq=slot.seq, text="because", actor="olga"))
         return acts
@@ -246,6 +270,7 @@ class Machine(RuleBasedStateMachine):
         for run in self.runs():
             judge(run, self.epochs.get(run.id, 0))
             self.epochs[run.id] = run.epoch
+        judge_families(self.runs())
         assert not WORLD.wrong, WORLD.wrong
 
     def teardown(self) -> None:

@@ -19,7 +19,8 @@ STEPS = int(os.environ.get("HOLDFAST_MACHINE_STEPS", "25"))
 MET = (
     "died", "stolen", "interfered", "acted", "lost before", "done", "failed",
     "cancelled", "call succeeded", "call failed", "sleep succeeded", "signal succeeded", "signal expired",
-    "ask succeeded", "ask expired", "child succeeded", "child cancelled", "call expired", "edited",
+    "ask succeeded", "ask expired", "child succeeded", "child cancelled", "call expired", "edited", "forked",
+    "repeated",
 )  # fmt: skip
 
 

@@ -143,4 +143,5 @@ def limited(ctx: ToolContext) -> str:
     return WORLD.call(ctx, keyed=True)
 
 
+CHANGEABLE = {t.name for t in (paired, brief, lapsing)}
 TOOLS = {t.name: t for t in (look, charge, refund, transfer, letter, gated, paired, brief, lapsing, limited)}

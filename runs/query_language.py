@@ -45,6 +45,7 @@ HAS = {
     "overbudget": "held by a brake",
     "stranded": "no worker serves its release",
     "parent": "another run started it",
+    "fork": "it began with a part of another run's journal",
     "gate": "held by a gate",
 }
 DAYS = ("today", "yesterday")
@@ -155,6 +156,7 @@ KEYS: dict[str, Key] = {
     "at": Key(any_text, "the tool or wait that it stands at"),
     "region": Key(any_text, "where its worker was"),
     "parent": Key(any_text, "the run that started it"),
+    "fork": Key(any_text, "the run that it was forked from"),
     "epoch": Key(whole, "how often it was claimed: epoch:>1", compares=True),
     "cost": Key(amount, "what it cost: cost:>1", compares=True),
     "tokens": Key(whole, "tokens used: tokens:>50000", compares=True),

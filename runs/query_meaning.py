@@ -42,6 +42,7 @@ HAS: dict[str, Q] = {
     "overbudget": Q(status=Status.HELD, reason__startswith="brake:"),
     "stranded": Q(status=Status.WAITING_FOR_VERSION),
     "parent": Q(parent__isnull=False),
+    "fork": Q(forked_from__isnull=False),
     "gate": BY_GATE,
 }
 FLIPPED = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}
@@ -143,6 +144,10 @@ def of_parent(terms: Sequence[Term], reader: Reader) -> Q:
     return Q(parent_id__in=[parent_meant(term, reader) for term in terms])
 
 
+def of_fork(terms: Sequence[Term], reader: Reader) -> Q:
+    return Q(forked_from_id__in=[parent_meant(term, reader) for term in terms])
+
+
 def parent_meant(term: Term, reader: Reader) -> UUID:
     try:
         return find_run(str(term.value), reader.user).id
@@ -172,7 +177,8 @@ def of_words(terms: Sequence[Term], reader: Reader) -> Q:
 
 MEANINGS: dict[str, Callable[[Sequence[Term], Reader], Q]] = {
     "": of_words, "has": of_has, "release": of_release, "label": of_label, "tool": of_tool, "at": of_at,
-    "region": of_region, "parent": of_parent, "epoch": of_number, "cost": of_number, "tokens": of_number,
+    "region": of_region, "parent": of_parent, "fork": of_fork, "epoch": of_number, "cost": of_number,
+    "tokens": of_number,
     "started": of_started, "ended": of_ended,
 }  # fmt: skip
 # Each part by its own index: one condition with OR would read the whole table.

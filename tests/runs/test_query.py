@@ -224,6 +224,7 @@ MEANT: dict[str, Any] = {
     "has:person": lambda r: r.status in ("needs_reconciliation", "awaiting_approval", "quarantined", "held"),
     "-has:person status:open": lambda r: r.status in ("queued", "running", "waiting", "waiting_for_version"),
     "has:parent": lambda r: False,
+    "has:fork": lambda r: False,
     "nobody-knows-this": lambda r: False,
     "card-dispute": lambda r: r.agent == "card-dispute",
 }
@@ -277,6 +278,12 @@ def test_a_day_is_the_readers(many: list[Run]) -> None:
     assert matching(f"started:<={day}", zone=zone) == ids(many, lambda r: r.created_at.astimezone(zone).date() <= day)
     today = timezone.now().astimezone(zone).date()
     assert matching("started:today", zone=zone) == matching(f"started:{today}", zone=zone)
+
+
+def test_forks_are_asked_for_by_what_they_were_forked_from(many: list[Run]) -> None:
+    source, fork = many[0], many[1]
+    Run.objects.filter(id=fork.id).update(forked_from=source, forked_at=1)
+    assert matching(f"fork:{short_id(source.id)}") == {fork.id} == matching("has:fork")
 
 
 def test_children_are_asked_for_by_their_parent(many: list[Run]) -> None:

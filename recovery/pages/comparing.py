@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET
 
 from journal.encoding import tagged
 from recovery.errors import NoRelative
-from recovery.forks_compared import COPIED, EQUAL, ForkCompared, StepPair, forks_compared
+from recovery.forks_compared import COPIED, DIFFERS, EQUAL, ForkCompared, StepPair, forks_compared
 from recovery.pages.replay_page import CHANGES
 from recovery.pages.replay_points import written
 from runs.access import VIEW
@@ -67,7 +67,9 @@ class ComparePage:
 
     @property
     def counts(self) -> Sequence[tuple[str, int]]:
-        return list(self.compared.counts.items())
+        """How many are how; one differs, two differ."""
+        plural = {DIFFERS: "differ"}
+        return [(how if n == 1 else plural.get(how, how), n) for how, n in self.compared.counts.items()]
 
     @cached_property
     def chosen(self) -> StepPair | None:

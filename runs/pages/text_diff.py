@@ -85,11 +85,21 @@ def _words(left: str, right: str) -> tuple[list[Piece], list[Piece]]:
     matcher = SequenceMatcher(None, old, new, autojunk=False)
     if matcher.ratio() < ALIKE:
         return [_indented(left)[0], _indented(left)[1]], [_indented(right)[0], _indented(right)[1]]
-    before, after = [], []
-    for tag, i1, i2, j1, j2 in matcher.get_opcodes():
-        before.append(Piece("".join(old[i1:i2]), tag != "equal"))
-        after.append(Piece("".join(new[j1:j2]), tag != "equal"))
-    return [piece for piece in before if piece.text], [piece for piece in after if piece.text]
+    before: list[Piece] = []
+    after: list[Piece] = []
+    spans = matcher.get_opcodes()
+    for n, (tag, i1, i2, j1, j2) in enumerate(spans):
+        inner = 0 < n < len(spans) - 1 and not "".join(old[i1:i2]).strip()  # between two words that differ
+        for side, text in ((before, "".join(old[i1:i2])), (after, "".join(new[j1:j2]))):
+            _join(side, text, tag != "equal" or inner)
+    return before, after
+
+
+def _join(side: list[Piece], text: str, changed: bool) -> None:
+    if text and side and side[-1].changed == changed:
+        side[-1] = Piece(side[-1].text + text, changed)
+    elif text:
+        side.append(Piece(text, changed))
 
 
 def _indented(text: str) -> tuple[Piece, Piece]:

@@ -17,6 +17,12 @@ def test_only_the_words_that_differ_are_marked() -> None:
     assert said(diff.before[1]) == '  "amount": [24000],' and said(diff.after[1]) == '  "amount": [22800],'
 
 
+def test_words_that_differ_side_by_side_are_marked_as_one() -> None:
+    diff = text_diff("Refund the full sum to them.", "Refund a small part to them.")
+    assert said(diff.before[0]) == "Refund [the full sum] to them."
+    assert said(diff.after[0]) == "Refund [a small part] to them."
+
+
 def test_a_line_that_one_side_lacks_leaves_room_on_the_other() -> None:
     diff = text_diff("a\nb", "a\nnew one\nb")
     assert [line.look for line in diff.before] == ["", "pad", ""]

@@ -200,6 +200,12 @@ class Need:
     act: str
     intent: Waiting | None = None
     run: Stopped | None = None
+    elsewhere: str = ""
+
+    @property
+    def act_link(self) -> str:
+        """Where it is put right: in the list itself, or elsewhere."""
+        return self.elsewhere or self.link
 
 
 INTENT_ROWS = (  # state, look, word, tab of the inbox, act
@@ -213,6 +219,8 @@ STATUS_ROWS = (
     (Status.QUARANTINED, "Runs quarantined"),
 )
 
+ELSEWHERE = {Status.WAITING_FOR_VERSION: ("Releases", "/releases")}  # act and place, where the list is not the place
+
 
 def needs_of(now: Now) -> list[Need]:
     """The oldest first."""
@@ -225,7 +233,9 @@ def needs_of(now: Now) -> list[Need]:
         if (run := now.stopped.get(status)) is not None:
             count = overview_numbers.counted(max(now.of_status(status), 1))
             link = runs_link(f"status:{status}")
-            found.append(Need(status, STATUSES[status][0], word, count, run.since, link, "Show", run=run))
+            act, elsewhere = ELSEWHERE.get(status, ("Show", ""))
+            look = STATUSES[status][0]
+            found.append(Need(status, look, word, count, run.since, link, act, run=run, elsewhere=elsewhere))
     return sorted(found, key=lambda need: need.since)
 
 

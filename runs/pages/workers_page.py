@@ -33,6 +33,7 @@ REDRAWN_EVERY = 2.0
 class Served:
     """A release that a session executes, and the digest of the code it has for it."""
 
+    release: str
     agent: str
     version: str
     code: str
@@ -129,7 +130,11 @@ def row_of(
     look, word = state_of(session, held, late, now, stopped)
     codes = session.codes if isinstance(session.codes, dict) else {}
     serves = sorted(
-        (Served(*names[release], str(codes.get(release, ""))) for release in session.serves if release in names),
+        (
+            Served(release, *names[release], str(codes.get(release, "")))
+            for release in session.serves
+            if release in names
+        ),
         key=lambda served: (served.agent, served.version),
     )
     return WorkerRow(session, look, word, held, late, serves, loss, stopped)

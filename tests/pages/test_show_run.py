@@ -6,7 +6,7 @@ from django.test import Client
 from journal.entries import Kind
 from runs.models import Status
 from tests.pages.incidents import incident, url_of
-from tests.pages.journals import DIGEST, Story, awaiting_approval, in_doubt, session
+from tests.pages.journals import DIGEST, Story, awaiting_approval, in_doubt, release, session
 
 pytestmark = pytest.mark.django_db
 
@@ -21,7 +21,7 @@ def test_a_run_says_its_status_why_since_when_and_what_releases_it(victor: Clien
     assert "Needs reconciliation" in page
     assert "may have happened: the key may be forgotten" in page
     assert "Someone says, with evidence, whether it happened." in page
-    assert "refund-desk 7" in page and "epoch 0" in page
+    assert "Pinned to" in page and f"/releases/{release().id}" in page and "epoch 0" in page
 
 
 def test_a_run_without_an_input_says_so(victor: Client) -> None:

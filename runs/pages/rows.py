@@ -65,7 +65,7 @@ def row_of(run: Run, entries: Sequence[Outline], stateless: Set[UUID], draining:
         note=note_of(run, records),
         at=at,
         says=says,
-        strip=strip_of(entries, doubts) if entries else None,
+        strip=strip_of(entries, doubts, run.forked_at or 0) if entries else None,
         last_seq=entries[-1].seq if entries else 0,
         last_at=entries[-1].recorded_at if entries else run.since,
         stateless=run.id in stateless,

@@ -10,6 +10,7 @@ import pytest
 from journal.encoding import decode, encode
 from journal.entries import Entry
 from runs.engine.drivers import driver_for
+from runs.redeciding import redecide
 from runs.sdk import Agent, Call, Finish, RunView, ToolContext, flow, tool
 from runs.state import fold
 from tests.rig.work import work_of
@@ -63,3 +64,14 @@ def test_ten_times_the_steps_are_ten_times_the_work(agent: Agent) -> None:
     few, many = journal_of(agent, 200), journal_of(agent, 2_000)
     resume(journal_of(agent, 1))  # what is done once in a process is not counted
     assert 9 < work_of(lambda: resume(many)) / work_of(lambda: resume(few)) < 11
+
+
+@pytest.mark.parametrize("agent", [long, decides], ids=["flow", "decide"])
+def test_a_replay_of_ten_times_the_steps_is_ten_times_the_work(agent: Agent) -> None:
+    def decide_again(entries: list[Entry]) -> None:
+        found = redecide(agent, entries)
+        assert found.divergences == [] and found.compared == found.of == len(entries) // 3
+
+    few, many = journal_of(agent, 200), journal_of(agent, 2_000)
+    decide_again(journal_of(agent, 1))
+    assert 9 < work_of(lambda: decide_again(many)) / work_of(lambda: decide_again(few)) < 11

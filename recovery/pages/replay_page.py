@@ -11,7 +11,7 @@ from django.utils.http import urlencode
 
 from journal.entries import Entry
 from recovery.fork_points import fork_points
-from recovery.models import Replay
+from recovery.models import Purpose, Replay
 from recovery.pages.replay_points import DIVERGES, TEXT, Cell, Point, cells_of, diff_of, points_of, strip_says
 from recovery.pages.targets import Target
 from runs.models import Release, Run
@@ -42,6 +42,12 @@ class ReplayPage:
     @cached_property
     def state(self) -> RunState:
         return fold(self.run.id, self.entries)
+
+    @property
+    def others(self) -> list[Replay]:
+        """The last one under each other release."""
+        made = Replay.objects.filter(run=self.run, purpose=Purpose.REPLAY).exclude(release=self.target.release)
+        return list(made.order_by("release_id", "-id").distinct("release_id").select_related("release"))
 
     @property
     def result(self) -> dict[str, Any]:

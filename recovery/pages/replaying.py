@@ -50,10 +50,11 @@ def page_of(request: HttpRequest, ref: str, replay_id: int | None = None) -> Rep
     run = find_run(ref, request.user)
     if is_stateless(run):
         raise StatelessRun
-    targets, target = targets_of(run, request.GET.get("release", ""))
     replays = Replay.objects.filter(run=run).select_related("release").order_by("-id")
-    shown = replays.filter(release=target.release, purpose=Purpose.REPLAY)
-    found = shown if replay_id is None else replays.filter(pk=replay_id)
+    by_people = replays.filter(purpose=Purpose.REPLAY)
+    newest = by_people.first()
+    targets, target = targets_of(run, request.GET.get("release") or (newest.release_id if newest is not None else ""))
+    found = by_people.filter(release=target.release) if replay_id is None else replays.filter(pk=replay_id)
     seq, what, show = whole(request.GET.get("seq")), request.GET.get("what", ""), request.GET.get("show")
     return ReplayPage(run, target, targets, found.first(), seq, what, show == CHANGES)
 

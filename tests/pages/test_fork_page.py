@@ -97,6 +97,9 @@ def test_the_forks_page_names_its_source_marks_what_is_copied_and_lists_the_fami
     page = shown(olga, f"/runs/{short_id(made.id)}?seq=3")
     assert "Forked from" in page and f'seq 3 of <span class="id">{short_id(story.run.id)}</span>' in page
     assert page.count("data-copied") >= 4 + 1 and "copied, seq 1 to 4" in page and "Family of forks" in page
+    assert "the amount was wrong</dd>" in shown(olga, f"/runs/{short_id(made.id)}?seq=1")
+    note = shown(olga, f"{story.url}?seq=12")
+    assert f'<dt>Fork</dt><dd><a class="id" href="/runs/{short_id(made.id)}">' in note
     source = shown(olga, story.url)
     assert f'<a class="id" href="/runs/{short_id(made.id)}">{short_id(made.id)}</a> at 4' in source
 

@@ -117,3 +117,32 @@ def test_a_release_that_is_none_is_refused_and_a_viewer_orders_nothing(victor: C
     assert "The agent has no such release" in shown(victor, f"{story.url}/replay?release=99", 422)
     assert victor.post(f"{story.url}/replay", {"release": newer().id}).status_code == 403
     assert "disabled" in shown(victor, f"{story.url}/replay").partition('id="again"')[2]
+
+
+def test_without_a_release_it_is_the_newest_and_others_are_a_step_away(victor: Client) -> None:
+    story = diverged()
+    decided(story)
+    ordered(story, release=story.run.release)
+    page = shown(victor, f"{story.url}/replay")
+    assert "Waits for a worker of refund-desk@7" in page
+    story.run.replay_set.filter(release=story.run.release).update(ended_at="2026-11-30T00:00:00Z", error="lost")
+    page = shown(victor, f"{story.url}/replay")
+    assert f'<a href="?release={newer().id}">8</a> (same)' in page
+
+
+def test_an_order_is_refused_where_nobody_serves_the_release_else_waited_for(olga: Client) -> None:
+    story = Story()
+    answer = olga.post(f"{story.url}/replay", {"release": story.run.release_id})
+    assert answer.status_code == 409 and "Nothing was ordered" in answer.content.decode()
+    session()
+    answer = olga.post(f"{story.url}/replay", {"release": story.run.release_id})
+    assert answer["Location"] == f"{story.url}/replay?release={story.run.release_id}"
+    assert story.run.replay_set.get().actor == "olga"
+
+
+def test_a_run_that_diverged_leads_to_its_replay(victor: Client) -> None:
+    story = Story()
+    story.write("CONTROL", {"verb": "diverged", "reason": "entry 2: other"})
+    story.now_is("held", "diverged: entry 2: other")
+    head = shown(victor, story.url).partition('id="run-head"')[2].partition("popovertarget")[0]
+    assert f'{story.url}/replay"' in head

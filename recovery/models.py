@@ -74,7 +74,9 @@ class Replay(models.Model):
     takes = models.IntegerField(db_default=0, help_text="How often a worker took it: each but the last died over it.")
     ended_at = models.DateTimeField(null=True)
     as_of_seq = models.BigIntegerField(null=True, help_text="The journal's end when it was read.")
-    verdict = models.TextField(db_default="", help_text="same, diverged, incomplete; of a pin: compatible, fork needed, refused.")
+    verdict = models.TextField(
+        db_default="", help_text="same, diverged, incomplete; of a pin: compatible, fork needed, refused."
+    )
     result = models.JSONField(null=True, help_text="See recovery.redecided.Result.")
     error = models.TextField(db_default="", help_text="Why there is no result.")
 

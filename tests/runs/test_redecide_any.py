@@ -19,7 +19,8 @@ from tests.machine.world import TOOLS
 from tests.rig.script import QUESTION
 
 AGENTS = (script, script_decide, script_model)
-HOW = settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+UNHURRIED = [HealthCheck.too_slow, HealthCheck.data_too_large]
+HOW = settings(deadline=None, max_examples=100, suppress_health_check=UNHURRIED)
 
 
 def once_busy() -> Any:

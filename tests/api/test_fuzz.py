@@ -83,6 +83,13 @@ class World:
             case.body["wait"] = min(case.body["wait"], 0.01)
 
 
+@pytest.fixture(autouse=True)
+def nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a worker that is to decide a journal again: none does here."""
+    for seconds in ("recovery.replay_api.WAIT", "recovery.pins.WAIT"):
+        monkeypatch.setattr(seconds, 0.01)
+
+
 @pytest.fixture
 def schema(dsn: str) -> Iterator[Any]:
     yield schemathesis.openapi.from_wsgi("/api/v1/openapi.json", get_wsgi_application())

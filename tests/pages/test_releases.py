@@ -141,3 +141,14 @@ def test_a_difference_beyond_chance_is_said_where_enough_have_finished(victor: C
 
 def test_an_empty_installation_says_how_to_begin(victor: Client) -> None:
     assert "No release was announced yet" in page(victor)
+
+
+def test_the_number_of_queries_does_not_grow_with_the_releases(
+    victor: Client, django_assert_max_num_queries: Any
+) -> None:
+    for n in range(20):
+        one = release("7", Stage.CURRENT, agent=f"desk-{n}")
+        runs(one, Status.WAITING_FOR_VERSION)
+    session("w1", serves=[one.id])
+    with django_assert_max_num_queries(14):
+        page(victor)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
+from queue import Empty, SimpleQueue
 from typing import ClassVar
 
 import click
 from django.db import InterfaceError, OperationalError, connection
 
+from journal.patience import STATEMENT
 from recovery.drain_api import drain_detail, preview_out
 from recovery.drains import (
     DEFAULT_TIMEOUT,
@@ -32,7 +35,7 @@ from terminal.command import DONE, FAILED, HELP, INTERRUPTED, PASSED, exit_codes
 from terminal.numbers import Number
 from terminal.screen import Cell, Column, Screen, Styled
 
-LOOKS = 0.5  # seconds between two looks
+LOOKS = 0.8  # seconds between two looks
 AWAY = (OperationalError, InterfaceError)
 COLUMNS = (
     Column("run", keep=True), Column("agent"), Column("doing", keep=True), Column("age", keep=True, right=True),
@@ -85,21 +88,40 @@ def words(
 def wait_for(screen: Screen, drain_id: int) -> Drain:
     """Until it has ended. A database that is away is waited for: the drain is in it, and so is the deadline."""
     said, away = "", False
+    answers: SimpleQueue[Progress | Exception] = SimpleQueue()
     while True:
-        try:
-            advance_drains()
-            seen = progress(find_drain(drain_id))
+        threading.Thread(target=look, args=(drain_id, answers), daemon=True).start()
+        seen = answer_of(answers)
+        if isinstance(seen, Progress):
             if seen.drain.ended_at is not None:
                 return seen.drain
             if away or state_of(seen) != said:
                 said, away = state_of(seen), False
                 screen.note(said)
-        except AWAY as error:
-            if not away:
-                screen.note(f"the database does not answer, the drain stays in force: {str(error).splitlines()[0]}")
+        elif not isinstance(seen, AWAY):
+            raise seen
+        elif not away:
             away = True
-            connection.close()
+            screen.note(f"the database does not answer, the drain stays in force: {str(seen).splitlines()[0]}")
         time.sleep(LOOKS)
+
+
+def look(drain_id: int, answers: SimpleQueue[Progress | Exception]) -> None:
+    """In a thread of its own, with a connection of its own: a database that hangs would keep Ctrl-C waiting too."""
+    try:
+        advance_drains()
+        answers.put(progress(find_drain(drain_id)))
+    except Exception as error:
+        answers.put(error)
+    finally:
+        connection.close()
+
+
+def answer_of(answers: SimpleQueue[Progress | Exception]) -> Progress | Exception:
+    try:
+        return answers.get(timeout=STATEMENT)
+    except Empty:
+        return OperationalError("no answer in time")
 
 
 def state_of(seen: Progress) -> str:

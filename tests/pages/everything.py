@@ -123,7 +123,16 @@ def kept() -> dict[str, str]:
     for outcome, said in (("done", ""), ("skipped", LONG), ("failed", LONG), (None, "")):
         BulkItem.objects.create(bulk=act, run=Story().run, outcome=outcome, said=said)
     view = SavedView.objects.create(owner=User.objects.get(username="max"), name=LONG[:60], query="status=held")
-    return {"bulk": str(act.pk), "view": str(view.pk)}
+    return {"bulk": str(act.pk), "view": str(view.pk), "judged": str(judged().pk)}
+
+
+def judged() -> BulkAct:
+    """Runs judged for a move, some of which may."""
+    given = {"reason": LONG, "actor": "max", "door": "page", "release": Story().run.release}
+    act = BulkAct.objects.create(verb="judge", query="", **given)
+    for outcome, said in (("done", ""), ("skipped", f"Fork needed: {LONG}"), ("failed", LONG), (None, "")):
+        BulkItem.objects.create(bulk=act, run=Story().run, outcome=outcome, said=said)
+    return act
 
 
 def releases() -> dict[str, str]:

@@ -9,6 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from journal.append import lock_head
+from journal.entries import Kind
 from recovery.models import Purpose, Replay
 from runs.models import Release, Run, Status, WorkerSession
 from runs.queries import entries_of
@@ -111,3 +112,25 @@ def test_where_nobody_serves_another_release_it_says_so(olga: Client, run: Run) 
 def test_who_may_not_re_pin_is_refused_and_the_menu_says_so(victor: Client, run: Run) -> None:
     assert victor.get(at(run)).status_code == 403
     assert 'title="Your role does not allow this">Re-pin' in victor.get(f"/runs/{short_id(run.id)}").content.decode()
+
+
+def test_e14_the_page_of_a_diverged_run_shows_both_moves_and_the_ways_out(olga: Client, victor: Client) -> None:
+    story = Story()
+    recorded, attempted = [{"call": "refund", "args": {}}], [{"call": "mail", "args": {}}]
+    more = {"reason": "entry 3: other", "seq": 3, "recorded": recorded, "attempted": attempted}
+    story.write(Kind.CONTROL, {"verb": "diverged"} | more)
+    story.now_is(Status.HELD, "diverged: entry 3: other")
+    page = olga.get(story.url).content.decode()
+    assert "decides otherwise than the journal says" in page and "Recorded at seq 3" in page
+    assert "refund" in page and "Attempted by this code" in page and "mail" in page
+    assert "Start a worker with the code of before" in page
+    ways = page.split('id="diverged-t"')[1]
+    assert f"/runs/{short_id(story.run.id)}/pin" in ways and f"/runs/{short_id(story.run.id)}/fork" in ways
+    seen = victor.get(story.url).content.decode().split('id="diverged-t"')[1]
+    assert f"/runs/{short_id(story.run.id)}/pin" not in seen and "Your role does not allow this" in seen
+
+
+def test_e13_the_page_of_a_stranded_run_says_since_when_and_the_ways_out(olga: Client, run: Run) -> None:
+    page = olga.get(f"/runs/{short_id(run.id)}").content.decode()
+    assert f"No live worker serves {run.release}" in page and "the run goes on by itself" in page
+    assert f"/runs/{short_id(run.id)}/pin" in page.split('id="stranded-t"')[1]

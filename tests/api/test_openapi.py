@@ -35,6 +35,7 @@ def test_the_description_has_exactly_the_verbs_that_there_are(schema: dict[str, 
         .replace("{name}", "nobody")
         .replace("{gate_id}", "7")
         .replace("{bulk_id}", "8")
+        .replace("{replay_id}", "7")
         .replace("{release}", "none@1")
         for name in described
     } == set(NAMES)
@@ -90,6 +91,7 @@ def test_the_manual_names_each_verb() -> None:
     manual = DOCS.read_text()
     for name in NAMES:
         method, path = name.split()
-        shown = path.replace("/2/", "/{seq}/").replace("nobody", "{name}").replace("/7", "/{gate_id}")
+        shown = path.replace("/2/", "/{seq}/").replace("nobody", "{name}")
+        shown = shown.replace("replays/7", "replays/{replay_id}").replace("/7", "/{gate_id}")
         shown = shown.replace("/8", "/{bulk_id}").replace("none@1", "{release}")
         assert f"`{method} {shown}`" in manual, name

@@ -95,7 +95,7 @@ class ReplayOut(BaseModel):
 @router.post(
     "/runs/{ref}/replay",
     auth=may(CONTROL),
-    response={200: ReplayOut, 202: ReplayOut, **problems(404, 409, 422, 429)},
+    response={200: ReplayOut, 202: ReplayOut, **problems(400, 404, 409, 413, 429)},
 )
 def replay(request: HttpRequest, ref: str, given: ReplayBody) -> Answer[ReplayOut]:
     """Decides the journal again under its own or another release, without any effect and without a change of the run.

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import quote
 
+from django.urls import reverse
+
 from runs.access import Person
 from runs.fleet import FleetRow, Server, fleet
 from runs.models import Release, Stage
@@ -110,11 +112,11 @@ class Row:
 
     @property
     def pin_link(self) -> str:
-        return f"/releases/{self.release.id}/pin"
+        return reverse("runs:pin_release", args=[self.release.id])
 
     @property
     def cancel_link(self) -> str:
-        return f"/bulk/order?verb=cancel&q={quote(f'{self.named} status:open')}"
+        return f"{reverse('runs:bulk_order')}?verb=cancel&q={quote(f'{self.named} status:open')}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,7 @@ def test_a_rollback_gives_new_runs_to_the_release_before(olga: Client) -> None:
     act(signed_in("max"), other, "promote")
     runs(other, count=2)
     page = olga.get(f"/releases/{other.id}/rollback").content.decode()
-    assert "Roll back desk@8 to 7?" in page and "The 2 open runs under 8 keep it until they end" in page
+    assert "Roll back desk@8 to 7?" in page and "The 2 open runs under it keep it until they end" in page
     assert "New runs start under desk@7 again." in act(olga, other, "rollback")
     assert staged(current) == (Stage.CURRENT, 0) and staged(other) == (Stage.CANDIDATE, 0)
 

@@ -10,7 +10,7 @@ from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_GET
 
-from recovery.drains import advance_drains, find_drain, in_force, progress
+from recovery.drains import Progress, advance_drains, in_force, progress
 from recovery.models import Drain
 from recovery.pages.drain_panels import Panel, panel_of
 from runs.access import DRAIN, agents_of
@@ -60,13 +60,11 @@ class DrainsPicture:
         return named + (event(changed) if changed else "")
 
     def drains(self) -> list[Drain]:
-        if self._drain_id is None:
-            return list(in_force(self._request.user))
-        found = find_drain(self._drain_id, self._request.user)
-        return [found] if found.gate.lifted_at is None else []
+        rows = in_force(self._request.user)
+        return list(rows if self._drain_id is None else rows.filter(pk=self._drain_id))
 
 
-def told_of(drain: Drain, request: HttpRequest) -> Any:
+def told_of(drain: Drain, request: HttpRequest) -> Progress:
     """Asked once for all who see the same."""
     key = ("drain", drain.pk, drain.deadline_at, agents_of(request.user))
     return shared.get(key, KEPT, lambda: progress(drain, request.user))

@@ -63,7 +63,7 @@ def test_the_demo_users_have_their_roles_and_the_password() -> None:
 
 
 def test_nobody_but_an_admin_may_do_everything() -> None:
-    assert ROLES["admin"] - ROLES["operator"] == {"runs.approve_intent", "runs.administer"}
+    assert ROLES["admin"] - ROLES["operator"] == {"runs.approve_intent", "runs.stage_release", "runs.administer"}
     assert ROLES["viewer"] == {"runs.view_run"}
     assert ROLES["approver"] - ROLES["operator"] == {"runs.approve_intent"}
     assert not ROLES["approver"] & {START, CONTROL, GATE, BULK, SHARE_VIEW, SEE_AUDIT, EXPORT_AUDIT, ADMINISTER}

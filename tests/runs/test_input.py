@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from runs.errors import BadInput, InputRefused
+from runs.errors import BadInput, InputRefused, RequestKeyTaken
 from runs.inputs import input_refusal
-from runs.models import Release, Run
+from runs.models import Run
 from runs.queries import entries_of
-from runs.registry import announce
 from runs.sdk import Agent, Finish
 from runs.sdk import start as start_by_sdk
 from runs.starting import start_run
@@ -19,6 +18,7 @@ from runs.testing import run
 from tests.rig.agents import typed
 from tests.rig.crew import Crew, start
 from tests.rig.ledger import Ledger
+from tests.runs.staged import NAME, release
 
 GOOD = {"order_id": "o-1", "amount_cents": 5}
 
@@ -75,15 +75,30 @@ def test_a_right_input_reaches_the_agent_as_it_was_given(crew: Crew) -> None:
     assert entries_of(run_id)[-1].body["result"] == {"input": GOOD | {"due": due}}
 
 
-def test_a_repeated_start_gets_its_run_though_the_input_is_no_longer_taken(crew: Crew) -> None:
-    announce()
-    older = Release.objects.get(agent="typed")
-    Release.objects.filter(pk=older.pk).update(content=older.content | {"input": {"const": 1}})
-    first, made = start_run(agent="typed", input=1, actor="olga", request_key="k", release=older.id)
+def test_a_repeated_start_gets_its_run_though_the_input_is_no_longer_taken(dsn: str) -> None:
+    given = {"agent": NAME, "input": 1, "actor": "olga", "request_key": "k"}
+    release("7", input={"const": 1})
+    first, made = start_run(**given)
     assert made
-    Release.objects.filter(pk=older.pk).update(content=older.content)
-    again, made = start_run(agent="typed", input=1, actor="olga", request_key="k", release=older.id)
+    newer = release("8", input={"type": "object"})
+    assert newer.stage == "current"
+    again, made = start_run(**given)
     assert again.id == first.id and not made
+    with pytest.raises(InputRefused):
+        start_run(**given | {"request_key": "another"})
+    with pytest.raises(RequestKeyTaken):
+        start_run(**given | {"input": 2})
+
+
+def test_what_a_newer_release_keeps_secret_is_no_other_content_of_a_repeated_start(dsn: str) -> None:
+    def takes(**card: Any) -> dict[str, Any]:
+        return {"type": "object", "properties": {"card": {"type": "string"} | card}}
+
+    given = {"agent": NAME, "input": {"card": "1234"}, "actor": "olga", "request_key": "k"}
+    release("7", input=takes())
+    first, _ = start_run(**given)
+    release("8", input=takes(writeOnly=True))
+    assert start_run(**given)[0].id == first.id
 
 
 def test_a_child_whose_input_is_not_taken_is_refused_with_the_sentence(crew: Crew, ledger: Ledger) -> None:

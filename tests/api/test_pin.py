@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from recovery import pins, replays
+from recovery.bulk import carry_out_bulk
 from runs.models import Run
 from runs.sdk import RunView, WaitFor, flow
 from tests.api.conftest import Cast, Desk, problem
@@ -78,3 +79,20 @@ def test_what_is_refused(cast: Cast, run: dict[str, Any], body: dict[str, str], 
 def test_who_may_not_and_who_does_not_see_the_agent(cast: Cast, run: dict[str, Any]) -> None:
     assert cast("ada").post(f"/runs/{run['id']}/pin", WHY | {"release": "2"}).status_code == 403
     assert cast("nobody").post(f"/runs/{run['id']}/pin", WHY | {"release": "2"}).status_code == 401
+
+
+def test_many_are_counted_by_a_dry_run_and_then_moved(cast: Cast, desk: Desk, run: dict[str, Any]) -> None:
+    body = {"verb": "pin", "query": "release:desk@1", "release": "desk@2"}
+    answer = cast("olga").post("/bulk", body | {"dry_run": True})
+    assert answer.status_code == 202 and answer.json()["verb"] == "judge"
+    for _ in range(3):
+        carry_out_bulk(lambda: False)
+    judged = cast("olga").get(f"/bulk/{answer.json()['id']}").json()
+    assert judged["verdicts"] == {"compatible": 1, "fork_needed": 0, "refused": 0, "unjudged": 0}
+    assert (judged["release"], judged["left"]) == ("desk@2", 0) and judged["ended_at"] is not None
+    moved = cast("olga").post("/bulk", body | WHY | {"judged": judged["id"], "expected": 1})
+    assert moved.status_code == 202 and moved.json()["judged"] == judged["id"]
+    carry_out_bulk(lambda: False)
+    assert str(Run.objects.get(id=run["id"]).release) == "desk@2"
+    assert problem(cast("olga").post("/bulk", {"verb": "pin", "query": ""} | WHY))["status"] == 422
+    assert problem(cast("olga").post("/bulk", body | WHY | {"release": "desk@99"}))["status"] == 404

@@ -4,7 +4,9 @@ import json
 
 import pytest
 
-from runs.models import Run
+from recovery.bulk import carry_out_bulk
+from runs.management.commands import bulk
+from runs.models import BulkAct, Run
 from runs.sdk import Agent, Finish
 from tests.api.conftest import Desk
 from tests.cli.manage import manage, refused
@@ -43,3 +45,18 @@ def test_pin_dry_run(run: str) -> None:
     verdict = json.loads(manage("pin", run, "--release", "3", "--dry-run", "--json").out)
     assert verdict["verdict"] == done.last and verdict["reasons"]
     assert str(Run.objects.get(id=run).release) == "desk@1"
+
+
+def test_bulk_pin_after_a_dry_run(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def sweep(act: BulkAct) -> None:
+        while BulkAct.objects.filter(pk=act.pk, ended_at=None).exists():
+            carry_out_bulk(lambda: False)
+
+    monkeypatch.setattr(bulk, "wait_for", sweep)
+    judged = manage("bulk", "pin", "release:desk@1", "--release", "desk@2", "--dry-run")
+    assert judged.code == 0 and judged.out.startswith("1 compatible, 0 need a fork, 0 refused"), judged.err
+    words = ("bulk", "pin", "release:desk@1", "--release", "desk@2", "--reason", "v1 is wrong", "--yes", "--wait")
+    done = manage(*words, "--judged", judged.last)
+    assert done.out.startswith("1 done, 0 skipped"), done.err
+    assert str(Run.objects.get(id=run).release) == "desk@2"
+    assert "missing option" in manage("bulk", "pin", "", "--yes").err.lower()

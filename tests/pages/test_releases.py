@@ -108,7 +108,7 @@ def test_releases_with_neither_runs_nor_workers_are_folded(victor: Client) -> No
     runs(kept, Status.HELD)
     html = page(victor)
     assert row(html, current) and row(html, kept) and not row(html, old)
-    assert "Show 1 retired without runs" in html and row(page(victor, "?past=1"), old)
+    assert "Show 1 without runs and workers" in html and row(page(victor, "?past=1"), old)
 
 
 def test_a_canary_stands_beside_the_current_release(max: Client) -> None:

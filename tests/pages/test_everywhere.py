@@ -20,9 +20,11 @@ pytestmark = pytest.mark.slow
 
 WIDTHS = (320, 768, 992, 1216, 1920, 390)  # the last is a phone's, where axe looks once more
 # What sticks out: elements that nothing around them clips or scrolls.
-WIDER = """() => document.documentElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll('body *')]
+# Text alone can overflow a box that fits: then its page is named by its width.
+WIDER = """() => document.documentElement.scrollWidth <= innerWidth ? [] : [
+    `${document.documentElement.scrollWidth} px`, ...[...document.querySelectorAll('body *')]
     .filter((e) => e.getBoundingClientRect().right > innerWidth + 1)
-    .map((e) => `${e.tagName}.${e.className.baseVal ?? e.className}`).slice(0, 20)"""
+    .map((e) => `${e.tagName}.${e.className.baseVal ?? e.className}`).slice(0, 20)]"""
 
 CONTROL = r"^runs/(?P<ref>[^/]+)/(?P<verb>cancel|hold|resume|release|retry|signal|note)$"
 # By route, its addresses; {words} are of tests/pages/everything.py. "who:" before one says who looks, else Max does.

@@ -57,6 +57,7 @@ VERBS: list[tuple[str, str, Any, set[str]]] = [
     ("POST", f"{RUN}/note", {"text": "seen"}, {"olga", "max"}),
     ("POST", f"{RUN}/signal", {"name": "paid"}, {"olga", "max"}),
     ("POST", f"{RUN}/replay", {}, {"olga", "max"}),
+    ("POST", f"{RUN}/pin", WHY | {"release": "7"}, {"olga", "max"}),
     ("GET", "/replays/7", None, VIEWERS),
     ("POST", f"{RUN}/answer", {"seq": 2, "value": "yes"}, {"olga", "ada", "max"}),
     ("POST", f"{RUN}/intents/2/approval", {"verdict": "approve", "digest": "0" * 64}, {"ada", "max"}),

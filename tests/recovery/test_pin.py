@@ -1,6 +1,7 @@
 """Re-pin: judged by a worker that serves the release, written only if nothing has happened since, refused in words."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from threading import Thread
 from typing import Any
@@ -25,10 +26,11 @@ from recovery.models import Replay
 from recovery.pins import judge_pin, repin_run
 from recovery.replay_work import carry_out
 from runs.commands import answer_ask, cancel_run, hold_run, note_run, resume_run, signal_run
-from runs.errors import ReasonMissing, RunEnded, StatelessRun, UnknownRelease
+from runs.errors import ReasonMissing, ReleaseNeeded, RunEnded, StatelessRun, UnknownRelease
 from runs.models import AuditRecord, Release, Run, Stage
 from runs.queries import entries_of
 from runs.sdk import Agent, Ask, Call, Finish, RunView, WaitFor, flow
+from runs.stages import retire_release
 from tests.rig.crew import Crew, journal, start, state
 from tests.rig.ledger import Ledger
 from tests.rig.versions import agent_of, judges_at_once, next_version, serve_also
@@ -355,3 +357,17 @@ def test_a_judgement_alone_changes_nothing_of_the_run(judges: Crew) -> None:
     before = untouched(run_id)
     assert judge_pin(run_id=run_id, release="2", actor="olga").verdict == "compatible"
     assert untouched(run_id) == before
+
+
+def test_a_retirement_of_the_target_and_a_move_at_once_leave_one_of_them(judges: Crew) -> None:
+    waits_then_acts("1", "old")
+    for version in ("2", "3", "4"):
+        run_id = start("patient", release="1")
+        judges.advance(run_id)
+        serving(judges, target := waits_then_acts(version, "new"))
+        Release.objects.filter(id=target.release_id).update(stage=Stage.RETIRING)
+        retire = partial(retire_release, release_id=target.release_id, reason="not needed", actor="max")
+        retired, moved = at_once(retire, partial(move, run_id, version))
+        assert isinstance(retired, ReleaseNeeded) != isinstance(moved, ReleaseRetired), (retired, moved)
+        stage = Release.objects.get(id=target.release_id).stage
+        assert (stage == Stage.RETIRED) == ("PIN" not in journal(run_id))

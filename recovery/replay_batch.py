@@ -133,7 +133,7 @@ def decide_here(
         for entry in entries:
             entry.body = payload_store().resolve(entry.body)
         if not entries or (at is not None and at > len(entries)):
-            return Answer(run_id, error=f"the journal has no entry {at or 1}, it ends with {len(entries)}")
+            return Answer(run_id, error=f"the journal has entries 1 to {len(entries)}, and no entry {at or 1}")
         result = decide_within(
             calls,
             limit_of(agent, DECISION_LIMIT, asks_model),

@@ -54,10 +54,6 @@ _places: dict[UUID | None, threading.BoundedSemaphore] = {}
 _lock = threading.Lock()
 
 
-class NoSuchEntry(Exception):
-    """The journal does not go so far."""
-
-
 @dataclass(frozen=True, slots=True)
 class Ordered:
     """A row as it was taken."""
@@ -113,7 +109,7 @@ def work_on(worker: Worker, ordered: Ordered) -> None:
         found = decide(worker, agent, ordered)
     except Crashed:
         raise
-    except (GivenUp, CannotEdit, NoSuchEntry, PayloadMissing, PayloadAltered, PayloadStoreDown) as error:
+    except (GivenUp, CannotEdit, PayloadMissing, PayloadAltered, PayloadStoreDown) as error:
         return finish(worker, ordered, None, str(error))
     except (psycopg.Error, PoolTimeout, Lost):
         raise
@@ -130,8 +126,6 @@ def work_on(worker: Worker, ordered: Ordered) -> None:
 def decide(worker: Worker, agent: Agent, ordered: Ordered) -> Result | None:
     """None: the worker drains and has given it up. Raises GivenUp, and what reading or editing the journal raises."""
     entries = worker.read(ordered.run_id)
-    if ordered.at is not None and ordered.at > len(entries):
-        raise NoSuchEntry(f"the journal has no entry {ordered.at}, it ends with {len(entries)}")
     edits = decode(json.dumps(ordered.edits).encode())
 
     def again(watch: Watch) -> Result:

@@ -19,6 +19,7 @@ from django.db.models import Count, Q
 from kombu.exceptions import OperationalError
 
 from journal.encoding import problems, tagged
+from journal.read import read_head
 from recovery.errors import OtherAgent, ReleaseUnserved, TooManyReplays
 from recovery.models import Purpose, Replay
 from recovery.redecided import Result as Result
@@ -102,8 +103,9 @@ def refuse(run: Run, release: Release, at: int | None, edits: Sequence[Mapping[s
         raise StatelessRun
     if release.agent != run.agent:
         raise OtherAgent(f"({release}: the run is of {run.agent})")
-    if at is not None and at < 1:
-        raise BadInput("A journal is decided up to an entry: `at` is its seq, from 1.")
+    last = read_head(connection, run.id).last_seq
+    if at is not None and not 1 <= at <= last:
+        raise BadInput(f"The journal has entries 1 to {last}, and no entry {at}.")
     if lost := problems([dict(edit) for edit in edits], "edits"):
         raise BadInput(f"{lost[0]} is of a type that the journal cannot keep.")
     if asks_model and not release.content.get("model"):

@@ -168,10 +168,9 @@ class Telling:
 
     def decision(self, made: Decision, slots: Mapping[int, Slot], attempted: Decided) -> None:
         self.found.compared += 1
-        recorded = recorded_moves(made, slots)
-        given = [
-            readable_beside(*pair) for pair in zip_longest(recorded, given_moves(attempted)) if pair[1] is not None
-        ]
+        recorded, given = recorded_moves(made, slots), given_moves(attempted)
+        if not same_decision(recorded, given, made.join, attempted.join):
+            given = [readable_beside(one, other) for one, other in zip_longest(recorded, given) if other is not None]
         first = slots[made.steps[0]]
         same_shape = made.join == attempted.join and same_shapes(recorded, given)
         if same_shape:
@@ -202,8 +201,9 @@ class Telling:
 
     def end(self, done: Entry, attempted: Decided) -> None:
         self.found.compared += 1
-        recorded = recorded_end(done)
-        given = [readable_beside(recorded, move) for move in given_moves(attempted)]
+        recorded, given = recorded_end(done), given_moves(attempted)
+        if not same_end(recorded, given):
+            given = [readable_beside(recorded, move) for move in given]
         if not same_end(recorded, given):
             said = difference([recorded], given) if given else "the flow does not come to its end any more"
             self._add(done.seq, None, "end", [recorded], given, f"The run would end otherwise: {said}.")

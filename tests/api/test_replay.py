@@ -100,6 +100,7 @@ def test_what_cannot_be_decided_is_refused_in_words(desk: Desk, cast: Cast, done
     assert "No live worker" in problem(olga.post(f"/runs/{done}/replay", {"release": "desk@9"}))["detail"]
     assert "asks no model" in problem(olga.post(f"/runs/{done}/replay", {"ask_model": True}))["detail"]
     assert olga.post(f"/runs/{done}/replay", {"at": 0}).status_code == 422
+    assert "no entry 99" in problem(olga.post(f"/runs/{done}/replay", {"at": 99}))["detail"]
     assert olga.post("/runs/r-0000000/replay", {}).status_code == 404
     assert olga.get("/replays/77").status_code == 404
     WorkerSession.objects.update(draining_at="2026-01-01T00:00Z")

@@ -316,3 +316,16 @@ def test_whoever_decides_is_watched_before_each_decision(recorded: list[Entry]) 
     redecide(desk_of("1", whole_desk), recorded, watch=seen.append)
     decisions = [seq for seq in seen if recorded[seq - 1].kind in (Kind.PLAN, Kind.DONE)]
     assert decisions == [2, 5, 8, 11], "and the tools' own words on each call between"
+
+
+def test_an_argument_that_contains_itself_compares_as_it_was_described() -> None:
+    def code(run: RunView) -> Moves:
+        loop: list[Any] = [1]
+        loop.append(loop)
+        try:
+            yield Call(look, order_id=loop)
+        except CallFailed:
+            return "refused"
+
+    agent = flow(name="loops", version="1", tools=[look])(code)
+    assert redecide(agent, testing.run(agent, tools={"look": 1}).journal).divergences == []

@@ -237,5 +237,8 @@ def left_to_the_sweep(run_id: UUID) -> Iterator[None]:
 
 
 def is_needed(slot: Slot | None, attempt: int) -> bool:
-    """Whether this attempt is not sent yet, or may be acting."""
-    return slot is not None and (slot.in_doubt or len(slot.attempts) < attempt)
+    """Whether this attempt is not sent yet, or may be acting. What is asked about anew is in nobody's way meanwhile: a
+    relative may have done the same while it stood in line."""
+    if slot is None or slot.state == "awaiting_approval":
+        return False
+    return slot.in_doubt or len(slot.attempts) < attempt

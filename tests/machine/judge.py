@@ -168,11 +168,17 @@ def judge_families(runs: Sequence[Run]) -> None:
     for family in families.values():
         for (one, its), (other, others) in combinations(family, 2):
             for mine, theirs in product(one.slots.values(), other.slots.values()):
-                if repeats(mine, theirs):
+                if not shared(mine, other) and not shared(theirs, one) and repeats(mine, theirs):
                     WORLD.tally["repeated"] += 1
                     knew = (other.run_id, theirs.step) in told_of(its, mine.step)
                     knew |= (one.run_id, mine.step) in told_of(others, theirs.step)
                     assert knew, (mine, theirs, told(Run.objects.get(id=one.run_id)))
+
+
+def shared(slot: Slot, other: RunState) -> bool:
+    """Whether the other has it too: copied from there, or to there. What the agent does twice by itself is its own."""
+    there = other.slots.get(slot.step)
+    return "copied_from" in slot.body or (there is not None and there.key == slot.key)
 
 
 def repeats(mine: Slot, theirs: Slot) -> bool:

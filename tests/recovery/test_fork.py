@@ -6,18 +6,22 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.db import connection
 
 from journal.verify import verify_run
 from recovery.errors import NotAFrontier
 from recovery.forking import fork_run, preview
 from runs.approvals import decide_approval
-from runs.commands import resume_run
+from runs.commands import cancel_run, resume_run
 from runs.models import Run
 from runs.queries import entries_of, state_of
+from runs.sdk import Call, RunView, flow
 from runs.short_ids import short_id
+from tests.rig import tools
 from tests.rig.crew import Crew, journal, start
 from tests.rig.ledger import Ledger
 from tests.rig.robot import APPROVERS
+from tests.rig.versions import serve_also
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -171,3 +175,27 @@ def test_a_fork_of_a_child_is_nobodys_child(crew: Crew, ledger: Ledger) -> None:
     assert forked.parent is None and state_of(forked.id).parent is None
     assert crew.drive(forked.id).status == "awaiting_approval"
     assert Run.objects.get(id=run_id).status == "done"
+
+
+def test_what_is_asked_about_anew_gives_up_its_place_among_limited_calls(crew: Crew, ledger: Ledger) -> None:
+    @flow(name="narrow", version="1", tools=[tools.limited])
+    def narrow(run: RunView) -> Any:
+        yield Call(tools.limited)
+
+    serve_also(narrow)
+    run_id = start("narrow", release="1")
+    one, other, third = fork(run_id, 1), fork(run_id, 1), start("narrow", release="1")
+    cancel_run(run_id=run_id, reason="no", actor="olga")
+    with connection.cursor() as cursor:  # as a call under way elsewhere has it
+        cursor.execute("SELECT verdict FROM runs_acquire_v1(%s, 9, 1, 'limited', '', 1, NULL, NULL, NULL)", [run_id])
+    assert crew.advance(one.id).status == "waiting"
+    assert crew.advance(other.id).status == "awaiting_approval"
+    approve(other.id, 1)
+    assert crew.advance(other.id).status == "waiting" and crew.advance(third).status == "waiting"
+    assert crew.standing is not None
+    crew.standing.permits.free(run_id, None)
+    assert crew.drive(one.id).status == "awaiting_approval"  # the other has come meanwhile
+    assert crew.drive(other.id).status == "done"
+    assert crew.drive(third).status == "done"
+    approve(one.id, 1)
+    assert crew.drive(one.id).status == "done"

@@ -64,6 +64,10 @@ log = logging.getLogger("holdfast.sweep")
 
 SYSTEM = "system"
 DEFAULT_TIMEOUT = 300.0
+UNMARK = """
+UPDATE runs_workersession w SET draining_at = NULL FROM recovery_drain d JOIN runs_gate g ON g.id = d.gate_id
+ WHERE w.ended_at IS NULL AND w.draining_at = d.created_at AND g.lifted_at IS NOT NULL
+"""
 
 
 # -- acts --------------------------------------------------------------------------------------------------------------
@@ -147,6 +151,7 @@ def locked(drain_id: int) -> Drain:
 def advance_drains() -> int:
     """Every drain that is under way comes to the phase that it is in by now; how many those were."""
     moved = 0
+    unmark()
     under_way = Q(ended_at__isnull=True) | Q(until_gone=True, gate__lifted_at__isnull=True)
     for pk in list(Drain.objects.filter(under_way).values_list("pk", flat=True)):
         with transaction.atomic():
@@ -185,20 +190,32 @@ def advance(drain: Drain) -> None:
             finish(drain, Phase.DONE, now, {"lost": lost(reach)})
         elif now >= drain.deadline_at:
             hand_over(drain, reach, now)
-    if drain.until_gone and drain.gate.lifted_at is None and not reach.sessions and drain.ended_at is not None:
-        lift_gate(gate_id=drain.gate_id, reason="the worker is gone", actor=SYSTEM, audited=False)
+    if drain.until_gone and drain.gate.lifted_at is None and drain.ended_at is not None and is_gone(drain, reach):
+        drain.gate = lift_gate(gate_id=drain.gate_id, reason="the worker is gone", actor=SYSTEM, audited=False)
+        mark(drain, reach)
+
+
+def is_gone(drain: Drain, reach: Reach) -> bool:
+    """Whether no process is left that was there when it was ordered. One of the same name may have come since."""
+    return all(session.started_at > drain.created_at for session in reach.sessions)
 
 
 def mark(drain: Drain, reach: Reach) -> None:
     """Workers that are drained say so, as at a SIGTERM: nothing is sent to them, and their death is no crash of what
-    they hold. By the time of the drain, so that calling it off takes back its own word alone."""
+    they hold. By the time of the drain, so that its end takes back its own word alone."""
     if not reach.is_place:
         return
-    inside = WorkerSession.objects.filter(id__in=[session.id for session in reach.sessions])
     if drain.gate.lifted_at is None:
-        inside.filter(draining_at=None).update(draining_at=drain.created_at)
+        ids = [session.id for session in reach.sessions]
+        WorkerSession.objects.filter(id__in=ids, draining_at=None).update(draining_at=drain.created_at)
     else:
-        inside.filter(draining_at=drain.created_at).update(draining_at=None)
+        unmark()
+
+
+def unmark() -> None:
+    """Of every drain that is lifted, by whatever door."""
+    with connection.cursor() as cursor:
+        cursor.execute(UNMARK)
 
 
 def hand_over(drain: Drain, reach: Reach, now: datetime) -> None:

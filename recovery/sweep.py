@@ -133,6 +133,8 @@ DRAINS = """
 SELECT EXISTS (SELECT FROM recovery_drain WHERE ended_at IS NULL)
     OR EXISTS (SELECT FROM runs_gate g JOIN recovery_drain d ON d.gate_id = g.id
                 WHERE g.lifted_at IS NULL AND d.until_gone)
+    OR EXISTS (SELECT FROM runs_workersession w JOIN recovery_drain d ON d.created_at = w.draining_at
+                 JOIN runs_gate g ON g.id = d.gate_id WHERE w.ended_at IS NULL AND g.lifted_at IS NOT NULL)
 """
 POLL = 0.25  # seconds between two looks whether something will be due sooner than was known
 

@@ -24,6 +24,7 @@ IDLE_LOOKS = 0.2  # seconds
 SOON = 2.0
 
 _worker: Worker | None = None
+_leaving = threading.Event()  # it is told to stop while it starts
 
 
 def worker() -> Worker:
@@ -50,6 +51,8 @@ def open_worker(name: str, pool: str, concurrency: int, on_end: Callable[[], Non
     connections = 4 if pool == "threads" else 1
     _worker = Worker(settings.HOLDFAST_DSN, session, agents(), payload_store(), dispatch, connections)
     _worker.on_end = on_end
+    if _leaving.is_set():
+        leave_at_once()
     return _worker
 
 
@@ -81,10 +84,12 @@ def _leave_idle() -> None:
 
 
 def leave_at_once(*_: object) -> None:
-    """A SIGTERM before anything is taken: the session ends, if the database answers soon."""
-    threading.Thread(target=_leave, args=(SOON,), name="grace", daemon=True).start()
-    close_worker()
-    os._exit(0)
+    """A SIGTERM before anything is taken: the session ends, if there is one by then and the database answers soon."""
+    _leaving.set()
+    threading.Timer(SOON, os._exit, args=(0,)).start()
+    if _worker is not None:
+        close_worker()
+        os._exit(0)
 
 
 def stop_serving() -> None:

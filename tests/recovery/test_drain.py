@@ -254,6 +254,31 @@ def test_of_a_worker_it_is_lifted_once_its_process_is_gone(crew: Crew) -> None:
     assert now(other).gate.lifted_at is None, "an agent is no worker"
 
 
+def test_a_worker_of_the_same_name_that_comes_at_once_is_not_kept_drained(crew: Crew) -> None:
+    """As a process manager has it that starts again what it has stopped."""
+    worker = crew.hire()
+    drain = order("worker:w1", until_gone=True)
+    crew.hired = 0
+    crew.lose(worker)
+    crew.hire(lease=1.0)
+    wait_until(lambda: now(drain).gate.lifted_at is not None, "nobody else is left")
+    assert WorkerSession.objects.get(ended_at=None).draining_at is None
+
+
+def test_a_drained_worker_says_so_and_no_more_when_it_is_called_off(crew: Crew) -> None:
+    worker = crew.hire()
+    crew.hire()
+    drain = order("worker:w1")
+    assert {s.name: s.draining_at is not None for s in WorkerSession.objects.all()} == {"w1": True, "w2": False}
+    lift_gate(scope="worker:w1", reason="not now", actor="max")
+    now(drain)
+    assert not WorkerSession.objects.filter(draining_at__isnull=False).exists()
+    again = order("worker:w1")
+    worker.session.drain(worker.connections)
+    lift_drain(drain_id=again.pk, reason="not now", actor="max")
+    assert WorkerSession.objects.get(name="w1").draining_at is not None, "it stops by itself too"
+
+
 # -- what is in flight -------------------------------------------------------------------------------------------------
 
 

@@ -69,10 +69,13 @@ class Command(BaseCommand):
         self.stdout.flush()
         queues = ",".join(queue_of(release.id) for release in releases)
         app: Celery = current_app._get_current_object()  # type: ignore[attr-defined]
-        app.worker_main([
-            "worker", "--pool", pool, "--concurrency", str(concurrency), "--queues", queues, "--hostname", f"{name}@%h",
-            "--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", "WARNING",
-        ])  # fmt: skip
+        try:
+            app.worker_main([
+                "worker", "--pool", pool, "--concurrency", str(concurrency), "--queues", queues, "--hostname",
+                f"{name}@%h", "--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", "WARNING",
+            ])  # fmt: skip
+        finally:  # a SIGTERM while Celery starts: it goes without a word
+            process.close_worker()
 
 
 class Intake:
@@ -129,7 +132,6 @@ def serve(name: str, pool: str, concurrency: int) -> None:
 
     def open_child(**_: Any) -> None:
         os.close(writer)
-        signal.signal(signal.SIGTERM, lambda *_: process.leave_when_idle())  # a manager may tell each of a group
         try:
             process.open_worker(f"{name}-{os.getpid()}", pool, 1, process.stop_serving)
         except BaseException:  # Celery would keep the child, which took messages and drove nothing: let it start anew
@@ -138,6 +140,9 @@ def serve(name: str, pool: str, concurrency: int) -> None:
             os._exit(1)
         threading.Thread(target=leave_at_end_of, args=(reader,), name="parent", daemon=True).start()
 
+    def listen(**_: Any) -> None:  # a manager may tell each of a group; Celery's own handler would break off the call
+        signal.signal(signal.SIGTERM, lambda *_: process.leave_when_idle())
+
     def shut_down(**_: Any) -> None:
         if not closing:  # at a second SIGTERM the number may be another file's
             closing.append(True)
@@ -145,6 +150,7 @@ def serve(name: str, pool: str, concurrency: int) -> None:
             process.leave_after_grace()
 
     signals.worker_process_init.connect(open_child, weak=False)
+    signals.task_prerun.connect(listen, weak=False)  # it sets that one after the process's init
     signals.worker_process_shutdown.connect(lambda **_: process.close_worker(), weak=False)
     signals.worker_shutting_down.connect(shut_down, weak=False)
 

@@ -1,0 +1,3 @@
+from tests.rig.crew import crew as crew
+from tests.rig.fixtures import ledger as ledger
+from tests.rig.fleet import fleet as fleet

@@ -12,7 +12,7 @@ from django.utils.http import urlencode
 from journal.entries import Entry
 from recovery.fork_points import fork_points
 from recovery.models import Purpose, Replay
-from recovery.pages.replay_points import DIVERGES, TEXT, Cell, Point, cells_of, diff_of, points_of, strip_says
+from recovery.pages.replay_points import DIVERGES, MODEL, TEXT, Cell, Point, cells_of, diff_of, points_of, strip_says
 from recovery.pages.targets import Target
 from runs.models import Release, Run
 from runs.pages.facts import Pin, model_of, pin_of
@@ -78,7 +78,12 @@ class ReplayPage:
 
     @property
     def in_text(self) -> int:
-        return sum(point.look == TEXT for point in self.points)
+        return sum(point.look == TEXT for point in self.points) - self.by_model
+
+    @property
+    def by_model(self) -> int:
+        """Answers of the model, asked again, that are other than the recorded ones."""
+        return sum(point.what == MODEL for point in self.points)
 
     @property
     def first(self) -> Point | None:

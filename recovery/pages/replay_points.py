@@ -30,6 +30,7 @@ WORDS = {
 }
 TELLING = (Kind.PLAN, Kind.TOOL_CALL, Kind.ASK, Kind.TIMER, Kind.CHILD, Kind.DONE)  # what a replay decides
 MOVES = ("call", "spawn", "ask", "wait_for", "sleep", "until", "finish", "fail")
+MODEL = "model"  # `what` of an answer that it gave when it was asked again
 SEALED = ("sealed", "secret")
 
 
@@ -87,7 +88,7 @@ def point_of(one: Mapping[str, Any], entries: Sequence[Entry]) -> Point:
 
 def asked_again(one: Mapping[str, Any], entries: Sequence[Entry]) -> Point:
     """What the model said otherwise when it was asked again: that it differs is in its nature."""
-    return replace(point_of(one, entries), look=TEXT, word="Model says otherwise", what="model")
+    return replace(point_of(one, entries), look=TEXT, word="Model says otherwise", what=MODEL)
 
 
 def title_of(entry: Entry) -> str:

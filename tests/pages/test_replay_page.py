@@ -79,7 +79,7 @@ def test_an_answer_of_a_model_that_was_asked_again_says_what_it_cost(victor: Cli
     type(made).objects.filter(pk=made.pk).update(asks_model=True)
     page = shown(victor, f"{story.url}/replay?release=8")
     assert "0.12" in page and "17,904 tokens, 2 requests, 1 failed" in page
-    assert "Model says otherwise" in page and "0 in effect, 1 in text" in page
+    assert "Model says otherwise" in page and "0 in effect, 0 in text, 1 by the model" in page
 
 
 def test_one_that_waits_says_for_whom_and_looks_again_without_scripts(victor: Client) -> None:

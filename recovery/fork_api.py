@@ -20,7 +20,7 @@ from runs.guards import actor_of, may
 from runs.queries import find_run
 from runs.rest import answers
 from runs.rest.api import LAST_SEQ
-from runs.rest.schemas import Given, Reason, RunDetail, problems
+from runs.rest.schemas import Given, Name, Reason, RunDetail, problems
 
 router = Router(tags=["forks"])
 MOST_POINTS = 1000
@@ -39,6 +39,7 @@ class ForkBody(Given):
     reason: Reason
     edits: list[ForkEdit] = Field(default_factory=list, max_length=100)
     release: str | None = Field(None, max_length=300, description="Another release: V, agent@V or its digest.")
+    request_id: Name | None = Field(None, description="The same order sent twice is one fork.")
 
 
 class LaterEffectOut(BaseModel):
@@ -92,7 +93,7 @@ def preview_fork(
     return told(preview(find_run(ref, request.user), at, release))
 
 
-@router.post("/runs/{ref}/fork", auth=may(FORK), response={201: RunDetail, **problems(404, 409)})
+@router.post("/runs/{ref}/fork", auth=may(FORK), response={201: RunDetail, **problems(400, 404, 409, 413)})
 def fork(request: HttpRequest, ref: str, given: ForkBody) -> Answer[RunDetail]:
     """Starts a new run with entries 1 to `at` copied. A call that a relative has made too waits for approval."""
     made = fork_run(
@@ -102,6 +103,7 @@ def fork(request: HttpRequest, ref: str, given: ForkBody) -> Answer[RunDetail]:
         actor=actor_of(request),
         edits=[edit.model_dump() for edit in given.edits],
         release=given.release,
+        request_id=given.request_id,
     )
     return Answer(201, answers.run_detail(made))
 

@@ -57,6 +57,8 @@ VERBS: list[tuple[str, str, Any, set[str]]] = [
     ("POST", f"{RUN}/note", {"text": "seen"}, {"olga", "max"}),
     ("POST", f"{RUN}/signal", {"name": "paid"}, {"olga", "max"}),
     ("POST", f"{RUN}/replay", {}, {"olga", "max"}),
+    ("GET", f"{RUN}/fork", None, VIEWERS),
+    ("POST", f"{RUN}/fork", WHY | {"at": 1}, {"olga", "max"}),
     ("POST", f"{RUN}/pin", WHY | {"release": "7"}, {"olga", "max"}),
     ("GET", "/replays/7", None, VIEWERS),
     ("POST", f"{RUN}/answer", {"seq": 2, "value": "yes"}, {"olga", "ada", "max"}),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import inf
+from operator import eq
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -32,6 +33,7 @@ SELECT r.id, r.forked_from_id, r.forked_at, r.ended_at IS NOT NULL, h.last_seq
 """
 BEGINS = frozenset({Kind.TOOL_CALL, Kind.ASK, Kind.TIMER, Kind.CHILD})
 UNREADABLE = "cannot be compared"
+Alike = Callable[[Any, Any], bool]
 
 
 class Store(Protocol):
@@ -104,23 +106,26 @@ class Relatives:
             for slot in self.states[member.id].slots.values():
                 yield member, slot
 
-    def repeated_by(self, slot: Slot, first: bool) -> list[Repeat]:
-        """The effects of relatives that this one would repeat, as of the last look. `first`: nothing of it was sent."""
+    def repeated_by(self, slot: Slot, first: bool, alike: Alike = eq) -> list[Repeat]:
+        """The effects of relatives that this one would repeat, as of the last look. `first`: nothing of it was sent.
+
+        `alike`: whether two values that are not written the same say the same.
+        """
         found = []
         for member, theirs in self.slots():
             if not matters(theirs, member.ended, first):
                 continue
             unreadable = self.states[member.id].beyond is not None or is_erased(theirs)
-            if unreadable or self.same(slot, theirs):
+            if unreadable or self.same(slot, theirs, alike):
                 found.append(Repeat(member.id, theirs.seq, theirs.step, UNREADABLE if unreadable else told(theirs)))
         return sorted(found, key=lambda repeat: (str(repeat.run), repeat.seq))
 
-    def same(self, mine: Slot, theirs: Slot) -> bool:
+    def same(self, mine: Slot, theirs: Slot, alike: Alike) -> bool:
         """Equal in what it calls and in what is sent."""
         if mine.kind != theirs.kind or mine.tool != theirs.tool:
             return False
         try:
-            return equal(self.sent(mine), self.sent(theirs))
+            return equal(self.sent(mine), self.sent(theirs), alike)
         except (PayloadMissing, PayloadAltered):  # nobody can say: a person looks
             return True
 
@@ -149,15 +154,21 @@ def told(slot: Slot) -> str:
     return slot.outcome or slot.state
 
 
-def equal(mine: Any, theirs: Any) -> bool:
-    if canonical(mine) == canonical(theirs):
+def identical(mine: Any, theirs: Any) -> bool:
+    """Written the same."""
+    return canonical(mine) == canonical(theirs)
+
+
+def equal(mine: Any, theirs: Any, alike: Alike = identical) -> bool:
+    """Whether two values are the same: written so, or `alike` once what is sealed in them is opened."""
+    if identical(mine, theirs):
         return True
-    if not (any(seals_in(mine)) or any(seals_in(theirs))):
-        return False
-    try:  # sealed under another key
-        return canonical(opened(mine)) == canonical(opened(theirs))
-    except SecretUnreadable:
-        return True
+    if any(seals_in(mine)) or any(seals_in(theirs)):
+        try:  # sealed under another key, or in one of them alone
+            mine, theirs = opened(mine), opened(theirs)
+        except SecretUnreadable:
+            return True
+    return alike(mine, theirs)
 
 
 def uncovered(found: Collection[Repeat], slot: Slot, succeeded_at: Callable[[Repeat], float | None]) -> list[Repeat]:

@@ -128,6 +128,24 @@ class Tool:
             return [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_url=False)]
         return []
 
+    def takes_alike(self, mine: Any, theirs: Any) -> bool:
+        """Whether two calls say the same to it, however they are written: numbers by value, text that its types read as
+        numbers, what is left out as its default. `theirs` may be of another release: what this one does not know is
+        passed over, and where it cannot read one of the two, what both name is compared."""
+        if mine == theirs:
+            return True
+        if not (isinstance(mine, dict) and isinstance(theirs, dict)):
+            return False
+        try:
+            return bool(self._read(mine) == self._read(theirs))
+        except Exception:  # a validator of today may stumble over a value of then
+            return all(mine[name] == theirs[name] for name in mine.keys() & theirs.keys())
+
+    def _read(self, args: dict[str, Any]) -> Any:
+        known = self._arguments.model_fields
+        open_ended = self._arguments.model_config["extra"] == "allow"
+        return self._arguments.model_validate({n: arg for n, arg in args.items() if open_ended or n in known})
+
     def result_fault(self, result: object) -> str | None:
         """Why the result is not of the declared type, else None."""
         if self._result is None:

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from operator import eq
 from typing import TYPE_CHECKING
 
 from journal.errors import PayloadStoreDown
 from runs.engine.rules import Act, AwaitPerson, Bear, Hold, RequestApproval, Send, WaitUntil
-from runs.relatives import Relatives, uncovered
+from runs.relatives import Alike, Relatives, uncovered
 from runs.slots import Repeat, Slot, repeats_in_words
 from runs.tools import Tool
 
@@ -39,7 +40,7 @@ class FamilyGate:
         """The rules' word on a call, or what has to come before it."""
         if tool.effect == "read" or not self.concerns(slot, act):
             return act
-        found = self.found(state, slot)
+        found = self.found(state, slot, tool.takes_alike)
         if isinstance(found, WaitUntil):
             return found
         if isinstance(act, RequestApproval):
@@ -53,7 +54,7 @@ class FamilyGate:
         somebody has resumed the run who was told so."""
         if not isinstance(act, Bear):
             return act
-        found = self.found(state, slot)
+        found = self.found(state, slot, eq)
         if isinstance(found, WaitUntil):
             return found
         let = {(repeat.run, repeat.step) for repeat in slot.let}
@@ -62,14 +63,14 @@ class FamilyGate:
         same = repeats_in_words(found)
         return Hold(f"it would start {slot.tool} (step {slot.step}) with {same}: resume it to let it", tuple(found))
 
-    def found(self, state: RunState, slot: Slot) -> list[Repeat] | WaitUntil:
+    def found(self, state: RunState, slot: Slot, alike: Alike) -> list[Repeat] | WaitUntil:
         """What of the relatives' it would repeat; or that nobody can say for now."""
         assert slot.seq <= state.committed_seq, "relatives are looked at only behind the own intent"
         if self.stale:
             self.relatives.look()
             self.stale = False
         try:
-            return self.relatives.repeated_by(slot, first=not slot.attempts)
+            return self.relatives.repeated_by(slot, first=not slot.attempts, alike=alike)
         except PayloadStoreDown as error:
             return WaitUntil(self.now() + STORE_AWAY, f"{slot.tool} cannot be compared with its relatives': {error}")
 

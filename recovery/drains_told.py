@@ -125,7 +125,7 @@ def preview(scope: str, timeout: float, user: Person | None = None) -> Preview:
         parked=parked(reach, user),
         in_doubt=in_doubt(reach, user),
         arrivals=arrivals(reach, now, user),
-        longest=longest_timeout(reach, found),
+        longest=longest_timeout(reach, found, user),
         nowhere=nowhere(reach, found, user),
         taken_by=str(GateExists(scope, gate.pk, gate.actor, gate.reason, gate.created_at)) if gate else "",
     )
@@ -200,7 +200,7 @@ def progress(drain: Drain, user: Person | None = None) -> Progress:
         in_doubt=in_doubt(reach, user),
         lost=lost(reach, user),
         nowhere=nowhere(reach, found, user),
-        longest=longest_timeout(reach, found),
+        longest=longest_timeout(reach, found, user),
         began_with=drain.in_flight if agents_of(user) is None else None,
     )
 

@@ -18,7 +18,7 @@ from django.db import connection
 from django.db.models import Count, QuerySet
 
 from journal.read import read_tails
-from runs.access import Person, seen_by
+from runs.access import Person, seen_by, sees
 from runs.engine.stateless import LONGEST
 from runs.engine.worker import DECISION_LIMIT
 from runs.models import Gate, Release, Run, WorkerSession
@@ -346,13 +346,15 @@ class Longest:
     release: str
 
 
-def longest_timeout(reach: Reach, found: Iterable[InFlight] = ()) -> Longest | None:
-    """Over the releases that its workers serve, and those of what is in flight; None: nothing there can call."""
+def longest_timeout(reach: Reach, found: Iterable[InFlight] = (), user: Person | None = None) -> Longest | None:
+    """Over the releases that its workers serve, and those of what is in flight; None: nothing there can call. For
+    somebody with a scope, over the releases of their agents."""
     ids = {one.release_id for one in found}
     ids |= {id for session in reach.sessions for id in session.serves if reach.releases is None or id in reach.releases}
     made: list[Longest] = []
-    for id in ids:
-        known = timeouts_of(id)
+    for known in map(timeouts_of, ids):
+        if not sees(user, known.agent):
+            continue
         for tool, seconds in known.tools.items():
             if reach.tool in (None, tool):
                 made.append(Longest(seconds, tool, str(known)))

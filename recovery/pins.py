@@ -86,7 +86,7 @@ def ended(judgement: Replay) -> Replay:
 
 
 def target_of(run: Run, named: str) -> Release:
-    """Raises OtherAgent, UnknownRelease."""
+    """Raises OtherAgent, UnknownRelease; of another agent's digest too, which tells nothing of what it is."""
     if not is_writable(named):
         raise UnknownRelease("Its name is no text.")
     agent, _, version = named.rpartition("@")
@@ -96,10 +96,8 @@ def target_of(run: Run, named: str) -> Release:
     found = known.filter(version=version).order_by("-created_at", "-id").first() or known.filter(id=named).first()
     if found is not None:
         return found
-    if (other := Release.objects.filter(id=named).first()) is not None:
-        raise OtherAgent(f"({other}: the run is of {run.agent})")
     versions = ", ".join(known.order_by("-created_at", "-id").values_list("version", flat=True))
-    raise UnknownRelease(f"{run.agent} has {versions}, not {version}.")
+    raise UnknownRelease(f"{run.agent} has {versions}, not {version[:100]}.")
 
 
 def served() -> QuerySet[WorkerSession]:

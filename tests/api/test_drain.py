@@ -84,5 +84,7 @@ def test_a_drain_reaches_no_further_than_the_scope(cast: Cast, desk: Desk) -> No
         assert problem(cast("olga").send(method, path, body))["status"] == 404
     assert problem(cast("olga").send("DELETE", f"/drains/{everything['id']}"))["status"] == 403
     assert [item["id"] for item in cast("olga").get("/drains").json()["items"]] == [everything["id"]]
-    assert cast("olga").get(f"/drains/{everything['id']}").json()["began_with"] is None
+    seen = cast("olga").get(f"/drains/{everything['id']}").json()
+    assert seen["began_with"] is None
+    assert len(seen["warnings"]) == 1 and " of post@1 may take " in seen["warnings"][0], "others' agents are not named"
     assert cast("olga").post("/drains", BODY | {"scope": "agent:post"}).status_code == 201

@@ -127,8 +127,9 @@ def test_what_needs_no_judgement_is_refused_without_one(judges: Crew) -> None:
         move(run_id, "77")
     with pytest.raises(OtherAgent, match="the run is of patient"):
         move(run_id, "other@1")
-    with pytest.raises(OtherAgent):
+    with pytest.raises(UnknownRelease, match="patient has 9, 2, 1, not") as unknown:
         move(run_id, Release.objects.get(agent="other").id)
+    assert "other" not in str(unknown.value), "a digest tells nobody what it is of"
     with pytest.raises(ReleaseUnserved, match="patient@9"):
         move(run_id, "9")
     Release.objects.filter(agent="patient", version="2").update(stage=Stage.RETIRED)

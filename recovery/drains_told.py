@@ -31,7 +31,7 @@ from recovery.in_flight import (
 from recovery.models import Drain, Phase
 from runs.access import Person, agents_of
 from runs.errors import GateExists
-from runs.gates import UNSEEN, check_scope, gates_seen
+from runs.gates import UNSEEN, check_scope, gates_seen, unknown_in
 from runs.models import Gate
 
 LONGEST_TIMEOUT = 7 * 24 * 3600.0
@@ -75,6 +75,7 @@ class Preview:
     longest: Longest | None
     nowhere: Sequence[Nowhere]
     taken_by: str  # what already stops the scope, in a sentence
+    unknown: str  # that the scope names nothing, in a sentence
 
     @property
     def late(self) -> list[InFlight]:
@@ -88,7 +89,8 @@ class Preview:
 
     @property
     def warnings(self) -> list[str]:
-        return warned(self.longest, (self.deadline_at - self.as_of).total_seconds(), self.nowhere)
+        seconds = (self.deadline_at - self.as_of).total_seconds()
+        return warned(self.unknown, self.longest, seconds, self.nowhere)
 
 
 def too_short(longest: Longest | None, seconds: float) -> str:
@@ -100,9 +102,9 @@ def too_short(longest: Longest | None, seconds: float) -> str:
     )
 
 
-def warned(longest: Longest | None, seconds: float, alone: Sequence[Nowhere]) -> list[str]:
+def warned(unknown: str, longest: Longest | None, seconds: float, alone: Sequence[Nowhere]) -> list[str]:
     """What to know before it starts, in sentences."""
-    said = [too_short(longest, seconds)]
+    said = [unknown, too_short(longest, seconds)]
     for one in alone:
         which = f"{one.runs} in flight and {one.queued} queued of {one.release}"
         said.append(f"Runs would have nowhere to go: {which} wait until another worker serves it.")
@@ -128,6 +130,7 @@ def preview(scope: str, timeout: float, user: Person | None = None) -> Preview:
         longest=longest_timeout(reach, found, user),
         nowhere=nowhere(reach, found, user),
         taken_by=str(GateExists(scope, gate.pk, gate.actor, gate.reason, gate.created_at)) if gate else "",
+        unknown=unknown_in(scope),
     )
 
 
@@ -146,6 +149,7 @@ class Progress:
     lost: int
     nowhere: Sequence[Nowhere]
     longest: Longest | None
+    unknown: str
     began_with: int | None
 
     @property
@@ -177,7 +181,8 @@ class Progress:
 
     @property
     def warnings(self) -> list[str]:
-        return warned(self.longest, (self.drain.deadline_at - self.drain.created_at).total_seconds(), self.nowhere)
+        seconds = (self.drain.deadline_at - self.drain.created_at).total_seconds()
+        return warned(self.unknown, self.longest, seconds, self.nowhere)
 
     @property
     def done_by(self) -> datetime | None:
@@ -201,6 +206,7 @@ def progress(drain: Drain, user: Person | None = None) -> Progress:
         lost=lost(reach, user),
         nowhere=nowhere(reach, found, user),
         longest=longest_timeout(reach, found, user),
+        unknown=unknown_in(drain.scope),
         began_with=drain.in_flight if agents_of(user) is None else None,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
@@ -62,6 +63,29 @@ def check_scope(scope: str) -> None:
     """Raises GateScopeUnknown."""
     if len(scope) > LONGEST_SCOPE or not SCOPE.fullmatch(scope) or plain_text(scope) != scope:
         raise GateScopeUnknown(f"Not {plain_text(scope)[:LONGEST_SCOPE]!r}.")
+
+
+def unknown_in(scope: str) -> str:
+    """That the scope names nothing that was ever here, in a sentence; empty if it does. A gate may come first."""
+    kind, _, what = scope.partition(":")
+    agent, _, version = what.partition("@")
+    found: QuerySet[Any]
+    match kind:
+        case "worker":
+            child = Q(pool="prefork", name__regex=rf"^{re.escape(what)}-[0-9]+$")
+            found, none = WorkerSession.objects.filter(Q(name=what) | child), f"No worker is called {what}"
+        case "region":
+            found, none = WorkerSession.objects.filter(region=what), f"No worker is in region {what}"
+        case "agent":
+            found, none = Release.objects.filter(agent=what), f"No agent is called {what}"
+        case "release":
+            found, none = Release.objects.filter(agent=agent, version=version), f"There is no release {what}"
+        case "tool":
+            found = Release.objects.filter(content__tools__contains=[{"name": what}])
+            none = f"No agent has a tool {what}"
+        case _:
+            return ""
+    return "" if found.exists() else f"{none}: nothing is stopped so far."
 
 
 def gates_seen(user: Person | None, *, lifted: bool | None = False) -> QuerySet[Gate]:

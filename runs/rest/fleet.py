@@ -93,6 +93,10 @@ class GateOut(BaseModel):
     not_yet_at: list[str] = Field(description="Live workers whose next heartbeat brings it.")
 
 
+class GatePlaced(GateOut):
+    warnings: list[str] = Field(description="In sentences: that its scope names nothing that is known.")
+
+
 class GateList(BaseModel):
     items: list[GateOut]
     next_cursor: str | None

@@ -15,11 +15,11 @@ from pydantic import Field
 
 from runs.access import GATE, VIEW, agents_of, seen_by
 from runs.errors import GateNotFound
-from runs.gates import check_reach, gates_seen, lift_gate, place_gate
+from runs.gates import check_reach, gates_seen, lift_gate, place_gate, unknown_in
 from runs.guards import actor_of, may
 from runs.models import Release, WorkerSession
 from runs.rest import answers
-from runs.rest.fleet import AgentList, AgentOut, GateList, GateOut, agent_out, gates_out
+from runs.rest.fleet import AgentList, AgentOut, GateList, GateOut, GatePlaced, agent_out, gates_out
 from runs.rest.schemas import Given, Name, ReasonBody, WorkerList, problems
 
 router = Router(tags=["fleet"])
@@ -92,12 +92,14 @@ def gates(request: HttpRequest, paging: Query[GatePaging]) -> GateList:
     return GateList(items=gates_out(found[: paging.limit]), next_cursor=following(found, paging.limit))
 
 
-@router.post("/gates", auth=may(GATE), response={201: GateOut, **problems(400, 409, 413)})
-def place(request: HttpRequest, given: GateBody) -> Answer[GateOut]:
+@router.post("/gates", auth=may(GATE), response={201: GatePlaced, **problems(400, 409, 413)})
+def place(request: HttpRequest, given: GateBody) -> Answer[GatePlaced]:
     """Stops dispatch in a scope: nothing there is sent any more once its workers have heard of it."""
     check_reach(request.user, given.scope)
     gate = place_gate(scope=given.scope, reason=given.reason, actor=actor_of(request))
-    return Answer(201, gates_out([gate])[0])
+    (placed,) = gates_out([gate])
+    warnings = [sentence for sentence in [unknown_in(gate.scope)] if sentence]
+    return Answer(201, GatePlaced(**placed.model_dump(), warnings=warnings))
 
 
 @router.delete("/gates/{gate_id}", auth=may(GATE), response={200: GateOut, **problems(400, 404, 409, 413)})

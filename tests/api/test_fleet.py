@@ -8,6 +8,8 @@ from typing import Any
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from runs.gates import unknown_in
+from runs.models import WorkerSession
 from tests.api import agents
 from tests.api.conftest import Cast, Desk, problem
 
@@ -62,12 +64,33 @@ def test_a_wrong_cursor_is_named(cast: Cast) -> None:
         assert refused["status"] == 422 and refused["errors"][0]["field"] == "cursor", path
 
 
+def test_a_gate_whose_scope_names_nothing_says_so(cast: Cast, desk: Desk) -> None:
+    for scope, said in (
+        ("tool:rfund", "No agent has a tool rfund"),
+        ("agent:dsek", "No agent is called dsek"),
+        ("release:desk@nope", "There is no release desk@nope"),
+        ("worker:desk-1", "No worker is called desk-1"),
+        ("region:mars", "No worker is in region mars"),
+    ):
+        placed = cast("olga").post("/gates", {"scope": scope, "reason": "a slip"})
+        assert (placed.status_code, placed.json()["warnings"]) == (201, [f"{said}: nothing is stopped so far."])
+        assert cast("max").send("DELETE", f"/gates/{placed.json()['id']}", {"reason": "a slip"}).status_code == 200
+        assert cast("olga").post("/drains/preview", {"scope": scope}).json()["warnings"][0].startswith(said)
+        drained = cast("olga").post("/drains", {"scope": scope, "reason": "a slip"}).json()
+        assert drained["warnings"][0].startswith(said)
+    for scope in ("all", "tool:refund", "agent:desk", "release:desk@1", "worker:desk", "region:local"):
+        assert cast("olga").post("/gates", {"scope": scope, "reason": "known"}).json()["warnings"] == []
+    WorkerSession.objects.update(name="desk-77", pool="prefork")
+    assert unknown_in("worker:desk") == "", "a pool's children are those of their parent"
+
+
 def test_a_gate_says_where_it_is_in_force(cast: Cast, desk: Desk) -> None:
     placed = cast("olga").post("/gates", {"scope": "tool:refund", "reason": "look first"})
     assert placed.status_code == 201
     gate = placed.json()
     assert (gate["scope"], gate["reason"], gate["actor"]) == ("tool:refund", "look first", "olga")
     assert (gate["in_force_at"], gate["not_yet_at"]) == ([], ["desk"])
+    assert gate.pop("warnings") == []
     (listed,) = cast("victor").get("/gates").json()["items"]
     assert listed == gate
     again = problem(cast("max").post("/gates", {"scope": "tool:refund", "reason": "me too"}))

@@ -53,6 +53,14 @@ def test_gates(desk: Desk, at_terminal: AtTerminal) -> None:
     assert manage("gate", "list", "--all").rows[0][1] == "lifted"
 
 
+def test_a_gate_or_a_drain_of_nothing_that_is_known_says_so(desk: Desk) -> None:
+    placed = manage("gate", "place", "tool:rfund", "--reason", "a slip")
+    assert placed.code == 0 and "No agent has a tool rfund: nothing is stopped so far." in placed.err
+    drained = manage("drain", "--scope", "worker:w-typo", "--reason", "a slip")
+    assert drained.code == 0 and "No worker is called w-typo" in drained.err
+    assert "nothing is stopped" not in manage("gate", "place", "tool:refund", "--reason", "known").err
+
+
 def test_wrong_gates_are_refused(dsn: str) -> None:
     assert "everything" in refused(manage("gate", "place", "everything", "--reason", "x"))
     assert "--reason" in refused(manage("gate", "place", "all"))

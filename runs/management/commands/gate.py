@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from runs.access import shell_actor
-from runs.gates import lift_gate, place_gate
+from runs.gates import lift_gate, place_gate, unknown_in
 from runs.management.arguments import RunsCommand, as_json, reason_option, when
 from runs.models import Gate
 from runs.rest.fleet import GateList, GateOut, gates_out
@@ -49,7 +49,10 @@ def list_gates(screen: Screen, /, whole: bool, as_json: bool) -> None:
 @click.pass_obj
 def place(screen: Screen, /, scope: str, reason: str, as_json: bool) -> None:
     """Send nothing more in SCOPE, once its workers have heard of it; what is under way ends. Last line: its id."""
-    tell(screen, place_gate(scope=scope, reason=reason, actor=shell_actor()), as_json)
+    gate = place_gate(scope=scope, reason=reason, actor=shell_actor())
+    if unknown := unknown_in(scope):
+        screen.note(unknown)
+    tell(screen, gate, as_json)
 
 
 @words.command(epilog=exit_codes())

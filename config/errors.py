@@ -120,6 +120,7 @@ STATUS_OF: dict[type[Exception], int] = {
     recovery.EvidenceMissing: 422,
     recovery.EvidenceUseless: 409,
     recovery.ForkEditRefused: 422,
+    recovery.ForkRequestTaken: 409,
     recovery.FileTooLarge: 413,
     recovery.FileUnreadable: 422,
     recovery.NoRelative: 404,

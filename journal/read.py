@@ -23,6 +23,7 @@ _TAILS = f"""SELECT e.run_id, {_COLUMNS} FROM unnest(%(runs)s::uuid[]) AS asked 
                                ORDER BY seq DESC LIMIT 1), %(else)s::bigint) AS first) AS decided,
     LATERAL (SELECT * FROM journal_entry WHERE run_id = asked.run AND seq >= decided.first) AS e
     ORDER BY e.run_id, e.seq"""
+_REQUEST = f"SELECT {_COLUMNS} FROM journal_entry WHERE run_id = %s AND request_id = %s"
 _HEAD = """SELECT epoch, last_seq, last_steering_seq, last_recorded_at
     FROM journal_head WHERE run_id = %s"""
 
@@ -56,6 +57,14 @@ def read_tails(conn: Conn | None, run_ids: Collection[UUID], undecided: bool = F
 def read_entry(conn: Conn | None, run_id: UUID, seq: int) -> Entry | None:
     found = read_entries(conn, run_id, after=seq - 1, limit=1)
     return found[0] if found and found[0].seq == seq else None
+
+
+def read_request(conn: Conn | None, run_id: UUID, request_id: str) -> Entry | None:
+    """The first entry of the append that went under this request."""
+    with _cursor(conn) as cursor:
+        cursor.execute(_REQUEST, (run_id, request_id))
+        row = cursor.fetchone()
+    return _entry(run_id, *row) if row is not None else None
 
 
 def read_head(conn: Conn | None, run_id: UUID) -> Head:

@@ -193,6 +193,14 @@ class ForkEditRefused(RecoveryError):
         self.errors = [{"field": field, "message": fault} for field, fault in faults.items()]
 
 
+class ForkRequestTaken(RecoveryError):
+    """Another fork of this run was ordered under this request_id; this one was not started."""
+
+    def __init__(self, fork: str | None, by: str, at: datetime) -> None:
+        super().__init__(f"{by} ordered {fork or 'one'} at {at:%Y-%m-%d %H:%M:%S} UTC.")
+        self.fork, self.by, self.at = fork, by, at
+
+
 class ForkDiverges(CannotFork):
     """The agent does not decide the copied entries as they are recorded; nothing was written."""
 

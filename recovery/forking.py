@@ -28,6 +28,7 @@ from recovery.errors import ForkDiverges
 from recovery.fork_edits import Edit, bodies
 from recovery.fork_edits import checked as check_edits
 from recovery.fork_preview import preview as preview
+from recovery.fork_requests import ForkRequest
 from recovery.fork_source import Source, refuse, release_of
 from recovery.models import Purpose, Replay
 from recovery.pins import code_of, ended, lock_stage
@@ -37,6 +38,7 @@ from runs.approvals import database_now
 from runs.audit import record
 from runs.commands import control, fresh, given_reason, locked_run, tell
 from runs.dispatch import dispatch
+from runs.errors import BusinessIdTaken
 from runs.models import ENDED, Release, Run
 from runs.state import RunState
 from runs.trees import business_id_of, started_by
@@ -58,6 +60,7 @@ class Cut:
     edits: Sequence[Edit]
     reason: str
     actor: str
+    request: ForkRequest
 
 
 def fork_run(
@@ -68,33 +71,51 @@ def fork_run(
     actor: str,
     edits: Sequence[Mapping[str, Any]] = (),
     release: str | None = None,
+    request_id: str | None = None,
 ) -> Run:
     """The fork: it begins with entries 1 to `at` and goes on under the release that they end under, or under `release`
     (a version, `agent@version` or a digest). `edits`: `[{seq, value}]`, see recovery.fork_edits.
+    The same order under the same `request_id` gives the same fork again.
 
     With edits, or under another release, a worker that serves it has to decide the copied part as it is recorded.
 
-    Raises ReasonMissing, StatelessRun, NotAFrontier, OtherAgent, UnknownRelease, ReleaseRetired, BusinessIdTaken,
-    ForkEditRefused, ReleaseUnserved, TooManyReplays, NotJudgedYet, ForkDiverges, PrefixDamaged, PrefixErased,
-    PayloadMissing, PayloadAltered, PayloadStoreDown.
+    Raises ReasonMissing, BadInput, StatelessRun, NotAFrontier, OtherAgent, UnknownRelease, ReleaseRetired,
+    BusinessIdTaken, ForkEditRefused, ForkRequestTaken, ReleaseUnserved, TooManyReplays, NotJudgedYet, ForkDiverges,
+    PrefixDamaged, PrefixErased, PayloadMissing, PayloadAltered, PayloadStoreDown.
     """
     said = given_reason(reason)
     source = Source(fresh(run_id))
     state = source.state_at(at)
     target = release_of(source.run, state, release)
-    refuse(source.run, state, target)
     checked = check_edits(edits, source.entries[:at], state, target)
+    request = ForkRequest.of(run_id, request_id, at, said, actor, release, [edit.order for edit in checked])
+    if (before := made_before(request, source.run, state, target)) is not None:
+        return before
     pin = judged(source.run, at, state, target, checked, said, actor)
-    cut = Cut(source.run, at, state, read_prefix(run_id, at), target, pin, checked, said, actor)
+    cut = Cut(source.run, at, state, read_prefix(run_id, at), target, pin, checked, said, actor, request)
     fork_id = new_run_id()
     copy_payloads(cut.rows, fork_id, payload_store())
     edited = bodies(checked, cut.rows, fork_id, payload_store(), actor)
     with locked_run(run_id, even_ended=True) as held:
+        if (before := request.fork()) is not None:  # somebody was quicker with the same request
+            return before
         refuse_erased(run_id, at)
         write_fork(fork_id, cut, held.run, edited)
         tell_source(fork_id, cut, held.run)
     transaction.on_commit(functools.partial(dispatch, fork_id, target.id))
     return fresh(fork_id)
+
+
+def made_before(request: ForkRequest, run: Run, state: RunState, release: Release) -> Run | None:
+    """The fork that this request has made already. Raises ForkRequestTaken, ReleaseRetired, BusinessIdTaken."""
+    if (before := request.fork()) is not None:
+        return before
+    try:
+        refuse(run, state, release)
+    except BusinessIdTaken:  # by the fork that the same request has just made, perhaps
+        if (before := request.fork()) is None:
+            raise
+    return before
 
 
 def judged(
@@ -171,12 +192,12 @@ def beginning(cut: Cut) -> list[Draft]:
 
 def tell_source(fork_id: UUID, cut: Cut, source: Run) -> None:
     """It has a relative now, and the first run of a family knows its family."""
-    told = {"fork": str(fork_id), "at": cut.at, "reason": cut.reason}
+    told = {"fork": str(fork_id), "at": cut.at, "reason": cut.reason} | cut.request.told
     if source.status in ENDED:
         word = Draft(Kind.NOTE, {"text": f"forked at entry {cut.at}: {cut.reason}"} | told)
     else:
         word = Draft(Kind.CONTROL, {"verb": "fork"} | told, v=FORK_V)
-    append_person(source.id, [word], request_id=None, actor=cut.actor)
+    append_person(source.id, [word], request_id=cut.request.id, actor=cut.actor)
     if source.lineage is None:
         Run.objects.filter(id=source.id).update(lineage=source.id)
     record(cut.actor, "run.fork", run=source.id, agent=source.agent, reason=cut.reason, at=cut.at, fork=str(fork_id),

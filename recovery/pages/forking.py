@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
-from uuid import UUID
+from uuid import uuid4
 
 from django import forms
 from django.http import HttpRequest, HttpResponse
@@ -27,7 +27,7 @@ from runs.models import Run
 from runs.pages.asked import whole
 from runs.pages.dialogs import done
 from runs.pages.forms import ReasonForm
-from runs.queries import entries_of, find_run, state_of
+from runs.queries import entries_of, find_run
 from runs.short_ids import short_id
 from runs.signed_in import signed_in
 from runs.state import fold
@@ -38,10 +38,10 @@ MOST_POINTS = 12  # places to fork that are offered on either side
 
 
 class ForkForm(ReasonForm):
-    """`known`: the newest fork of the run when the page was drawn. `repeats`: how many effects it named."""
+    """`request_id`: a second click is the same order. `repeats`: how many effects the page named."""
 
     read = forms.BooleanField(required=False)
-    known = forms.UUIDField(required=False)
+    request_id = forms.CharField(max_length=60)
 
     def __init__(self, data: Any = None, *, repeats: int = 0) -> None:
         super().__init__(data)
@@ -113,8 +113,9 @@ class ForkPage:
         return [*before, *[seq for seq in self.found.points if seq > self.found.at][:MOST_POINTS]]
 
     @cached_property
-    def newest(self) -> UUID | None:
-        return Run.objects.filter(forked_from=self.run).order_by("-id").values_list("id", flat=True).first()
+    def request_id(self) -> str:
+        """A new one: of the next order that is given here."""
+        return uuid4().hex
 
     def address(self, add: int | None = None, drop: int | None = None, **changed: Any) -> str:
         """The query of this page with something changed; with one entry more to be edited, or one less."""
@@ -158,13 +159,10 @@ def ordered(page: ForkPage, form: ForkForm, actor: str) -> Run | None:
     """The fork; None where an edit was refused, which is told at its field."""
     editors = [editor for editor in page.editors if editor.changes]
     edits = [{"seq": editor.offer.seq, "value": editor.value} for editor in editors]
-    before = clicked_before(page, form, actor)
-    if before is not None:
-        return before
     try:
         return fork_run(
             run_id=page.run.id, at=page.found.at, reason=form.cleaned_data["reason"], actor=actor, edits=edits,
-            release=page.named or None,
+            release=page.named or None, request_id=form.cleaned_data["request_id"],
         )  # fmt: skip
     except ForkEditRefused as wrong:
         for fault in wrong.errors:
@@ -180,14 +178,3 @@ def shown(request: HttpRequest, page: ForkPage, form: ForkForm, status: int, **m
 def refused(request: HttpRequest, ref: str, form: ForkForm, error: Exception, status: int) -> HttpResponse:
     """What was typed stays, in front of what is so now."""
     return shown(request, page_of(request, ref), form, status, no=error)
-
-
-def clicked_before(page: ForkPage, form: ForkForm, actor: str) -> Run | None:
-    """A second click: since the page was drawn, the same person has forked it so."""
-    known, reason = form.cleaned_data["known"], form.cleaned_data["reason"]
-    since = Run.objects.filter(forked_from=page.run, forked_at=page.found.at)
-    for made in since.filter(id__gt=known) if known is not None else since:
-        fork = state_of(made.id, 1).fork or {}
-        if (fork.get("by"), fork.get("reason")) == (actor, reason):
-            return made
-    return None

@@ -66,3 +66,11 @@ def test_what_is_refused(cast: Cast, run: dict[str, Any]) -> None:
     set_scope("olga", ["another"], actor="max")
     refused(404, "run-not-found")
     assert not Run.objects.filter(forked_from=run["id"]).exists()
+
+
+def test_sent_twice_under_one_request_it_is_one_fork(cast: Cast, run: dict[str, Any]) -> None:
+    order = WHY | {"request_id": "ticket-9"}
+    one, other = (cast("olga").post(f"/runs/{run['id']}/fork", order) for _ in range(2))
+    assert one.status_code == other.status_code == 201 and one.json()["id"] == other.json()["id"]
+    document = problem(cast("max").post(f"/runs/{run['id']}/fork", order))
+    assert (document["status"], document["fork"], document["by"]) == (409, one.json()["id"], "olga")

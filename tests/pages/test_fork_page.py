@@ -43,7 +43,7 @@ def shown(client: Client, address: str, status: int = 200) -> str:
 
 
 def ordered(client: Client, address: str, **given: Any) -> Any:
-    return client.post(address, {"reason": "the amount was wrong", "read": "on", "known": ""} | given)
+    return client.post(address, {"reason": "the amount was wrong", "read": "on", "request_id": "r-1"} | given)
 
 
 def test_it_says_what_is_copied_and_what_could_happen_twice(olga: Client) -> None:
@@ -80,8 +80,12 @@ def test_an_order_leads_to_the_fork_and_a_second_click_to_the_same_one(olga: Cli
     made = Run.objects.get(forked_from=story.run)
     assert first["Location"] == f"/runs/{short_id(made.id)}" and made.forked_at == 4
     assert ordered(olga, f"{story.url}/fork?at=4")["Location"] == first["Location"]
-    again = ordered(olga, f"{story.url}/fork?at=4", known=str(made.id))
+    again = ordered(olga, f"{story.url}/fork?at=4", request_id="r-2")
     assert again["Location"] != first["Location"]
+    refused = ordered(olga, f"{story.url}/fork?at=4", reason="another")
+    page = refused.content.decode()
+    assert refused.status_code == 409 and "olga ordered" in page
+    assert 'name="request_id" value="r-1"' not in page and 'name="request_id" value="' in page
 
 
 def test_what_the_command_refuses_is_said_and_what_was_typed_stays(olga: Client) -> None:

@@ -22,6 +22,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 
+from recovery.drains import in_force
 from runs import totals
 from runs.access import VIEW, user_of_token
 from runs.fleet import FleetRow, fleet
@@ -98,9 +99,11 @@ class Database:
             counted = totals.counted(cursor)
             cursor.execute(BROKEN)
             broken = float(cursor.fetchone()[0])
+            drains = float(in_force().count())
             rows = [row for row in fleet(None, retired=True) if row.runs or row.servers or row.takes_new_runs]
         yield from gauges(runs, intents)
         yield GaugeMetricFamily("holdfast_chains_broken", "Journals whose hash chain was found broken.", broken)
+        yield GaugeMetricFamily("holdfast_drains_open", "Drains whose gate is in force.", drains)
         yield from releases(rows)
         yield from counters(counted)
 

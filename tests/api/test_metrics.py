@@ -33,6 +33,7 @@ NAMES = {
     "holdfast_release_codes": "gauge",
     "holdfast_leases_lost": "counter",
     "holdfast_chains_broken": "gauge",
+    "holdfast_drains_open": "gauge",
     "holdfast_fenced_writes": "counter",
     "holdfast_step_seconds": "histogram",
     "holdfast_append_seconds": "histogram",

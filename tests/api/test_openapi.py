@@ -34,6 +34,7 @@ def test_the_description_has_exactly_the_verbs_that_there_are(schema: dict[str, 
         name.replace("{seq}", "2")
         .replace("{name}", "nobody")
         .replace("{gate_id}", "7")
+        .replace("{drain_id}", "9")
         .replace("{bulk_id}", "8")
         .replace("{replay_id}", "7")
         .replace("{release}", "none@1")
@@ -93,5 +94,5 @@ def test_the_manual_names_each_verb() -> None:
         method, path = name.split()
         shown = path.replace("/2/", "/{seq}/").replace("nobody", "{name}")
         shown = shown.replace("replays/7", "replays/{replay_id}").replace("/7", "/{gate_id}")
-        shown = shown.replace("/8", "/{bulk_id}").replace("none@1", "{release}")
+        shown = shown.replace("/9", "/{drain_id}").replace("/8", "/{bulk_id}").replace("none@1", "{release}")
         assert f"`{method} {shown}`" in manual, name

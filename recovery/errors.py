@@ -206,8 +206,8 @@ class ForkDiverges(CannotFork):
 
     def __init__(self, verdict: str, seq: int | None, said: Sequence[str], replay: int) -> None:
         at = f"Entry {seq}" if seq is not None else "It"
-        told = "; ".join(said[:3]) or f"could not be decided to the end ({verdict})"
-        super().__init__(f"{at}: {told}.")
+        told = " ".join(f"{one.rstrip('.')}." for one in said[:3]) or f"could not be decided to the end ({verdict})."
+        super().__init__(f"{at}: {told}")
         self.verdict, self.seq, self.replay = verdict, seq, replay
 
 

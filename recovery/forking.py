@@ -32,7 +32,7 @@ from recovery.fork_requests import ForkRequest
 from recovery.fork_source import Source, refuse, release_of
 from recovery.models import Purpose, Replay
 from recovery.pins import code_of, ended, lock_stage
-from recovery.redecided import SAME
+from recovery.redecided import SAME, counts
 from recovery.replays import order
 from runs.approvals import database_now
 from runs.audit import record
@@ -140,7 +140,8 @@ def judged(
 
 def differs(judgement: Replay) -> ForkDiverges:
     result: Mapping[str, Any] = judgement.result or {}
-    said = [str(one["says"]) for one in result.get("divergences", ())]
+    told = result.get("divergences", ())
+    said = [str(one["says"]) for one in told if counts(one["kind"], one["effect"], Purpose.FORK)]
     if judgement.error or result.get("stopped_why"):
         said.append(judgement.error or result["stopped_why"])
     return ForkDiverges(judgement.verdict, result.get("first"), said, judgement.pk)

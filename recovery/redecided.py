@@ -96,7 +96,7 @@ def decided_again(
         first = judged.first_divergence
         return told(agent, state, judged.decided, judged.verdict, first.seq if first else None, judged.reasons)
     found = redecide(agent, whole, at=at, watch=watch)
-    counting = [each for each in found.divergences if counts(each, purpose)]
+    counting = [each for each in found.divergences if counts(each.kind, each.effect, purpose)]
     verdict = DIVERGED if counting else INCOMPLETE if found.stopped_at is not None else SAME
     result = told(agent, state, found, verdict, counting[0].seq if counting else None, ())
     if asks_model:
@@ -104,9 +104,9 @@ def decided_again(
     return result
 
 
-def counts(divergence: Divergence, purpose: str) -> bool:
+def counts(kind: str, effect: bool, purpose: str) -> bool:
     """A fork needs the same decisions; how settled calls would be let through now is only told."""
-    return divergence.kind in DECISIONS if purpose == Purpose.FORK else divergence.effect
+    return kind in DECISIONS if purpose == Purpose.FORK else effect
 
 
 def told(

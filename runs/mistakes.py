@@ -21,8 +21,8 @@ RUNTIME = Path(__file__).parent
 def unknown_tool(agent: str, name: str, known: Iterable[str]) -> str:
     known = sorted(known)
     near = get_close_matches(name, known, 1)
-    meant = f"did you mean {near[0]!r}? " if near else ""
-    return f"{agent} has no tool {name!r}; {meant}It has {', '.join(known) or 'none'}: name it in tools=[…]"
+    meant = f"did you mean {near[0]!r}? It" if near else "it"
+    return f"{agent} has no tool {name!r}; {meant} has {', '.join(known) or 'none'}: name it in tools=[…]"
 
 
 def cannot_keep(what: str, value: Any) -> list[str]:

@@ -186,7 +186,7 @@ class Telling:
             self._add(first.seq, first.step, kind, shown(recorded, made.join), shown(given, attempted.join),
                       says if given else no_moves(made))  # fmt: skip
         if same_shape:
-            self._text(made, attempted)
+            self._text(made, attempted, all(map(alike, recorded, given)))
         elif self.agent.flow is not None:
             self.found.stopped_at = first.seq
             self.found.stopped_why = "the flow makes other moves here; what follows answers the recorded ones"
@@ -208,18 +208,18 @@ class Telling:
             said = difference([recorded], given) if given else "the flow does not come to its end any more"
             self._add(done.seq, None, "end", [recorded], given, f"The run would end otherwise: {said}.")
 
-    def _text(self, made: Decision, attempted: Decided) -> None:
-        """The same moves with other words. What is recorded of a model's is what it said."""
+    def _text(self, made: Decision, attempted: Decided, same: bool) -> None:
+        """Other words, for the same moves or not. What is recorded of a model's is what it said."""
         if made.by_model:
             return
         recorded = {name: self.entries[made.seq - 1].body.get(name) for name in SAID}
         given = drafts.said(attempted)
         now = {name: given.get(name) for name in SAID}
         if not alike(recorded, now):
-            which = " and ".join(name for name in SAID if recorded[name] != now[name]) or "plan"
-            self._add(
-                made.seq, made.steps[0], "text", some(recorded), some(now), f"The same moves; the {which} differs."
-            )
+            names = [name for name in SAID if recorded[name] != now[name]] or ["plan"]
+            which = f"the {' and the '.join(names)} differ{'s' if len(names) == 1 else ''}"
+            says = f"The same moves; {which}." if same else f"{which.capitalize()} too."
+            self._add(made.seq, made.steps[0], "text", some(recorded), some(now), says)
 
     # -- how calls would be let through -------------------------------------------------------------------------------
 

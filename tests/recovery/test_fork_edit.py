@@ -13,6 +13,8 @@ from journal.encoding import canonical
 from journal.payloads import payload_store
 from journal.verify import verify_run
 from recovery.errors import ForkDiverges, ForkEditRefused, ReleaseUnserved
+from recovery.forking import differs
+from recovery.models import Replay
 from runs.commands import answer_ask, signal_run
 from runs.models import Run
 from runs.queries import entries_of, state_of
@@ -67,7 +69,7 @@ def test_an_input_is_edited_if_the_agent_still_decides_the_same(judges: Crew, le
     at = journal(run_id).index("OBS:1") + 1
     with pytest.raises(ForkDiverges) as refused:
         fork(run_id, at, edits=[{"seq": 1, "value": {"steps": 2, "effect": "probed"}}])
-    assert refused.value.seq == 3
+    assert refused.value.seq == 3 and str(refused.value).count("Entry 3") == 1 and ".." not in str(refused.value)
     assert not Run.objects.filter(forked_from=run_id).exists()
     assert Run.objects.get(id=run_id).lineage is None
     forked = fork(run_id, at, edits=[{"seq": 1, "value": {"steps": 1, "effect": "keyed"}}])
@@ -117,3 +119,11 @@ def test_a_fork_goes_on_under_another_release_that_decides_the_same(judges: Crew
     )  # fmt: skip
     assert forked.release_id == newer.release_id and state_of(forked.id).release_id == newer.release_id
     assert judges.drive(forked.id).status == "awaiting_approval"  # the same amount as its source has charged
+
+
+def test_only_what_refuses_a_fork_is_told_as_its_reason() -> None:
+    words = {"seq": 2, "kind": "text", "effect": False, "says": "The same moves; the thought differs."}
+    gate = {"seq": 3, "kind": "gate", "effect": True, "says": "pay: it waited for approval by ada."}
+    other = {"seq": 6, "kind": "arguments", "effect": True, "says": "a call of pay: args.cents differs."}
+    found = Replay(pk=7, verdict="diverged", result={"first": 6, "divergences": [words, gate, other]})
+    assert str(differs(found)).endswith("nothing was written. Entry 6: a call of pay: args.cents differs.")

@@ -186,6 +186,20 @@ def test_other_words_for_the_same_moves_are_a_divergence_in_text_only() -> None:
         and text.says == "The same moves; the thought differs."
     )
     assert not redecide(says("x", ["y"]), entries).diverged
+    assert redecide(says("x", ["y"]), entries).divergences[0].says == "The same moves; the plan and the thought differ."
+
+
+def test_other_words_are_told_apart_from_other_arguments() -> None:
+    def says(thought: str, order_id: str) -> Agent:
+        def decide(state: RunView) -> Any:
+            return Finish(1) if state.last else Call(look, order_id=order_id, thought=thought)
+
+        return Agent("words", "1", tools=[look], decide=decide)
+
+    entries = testing.run(says("look first", "o-1"), tools={"look": 1}).journal
+    told = redecide(says("look at once", "o-2"), entries).divergences
+    assert [(each.kind, each.effect) for each in told] == [("text", False), ("arguments", True)]
+    assert told[0].says == "The thought differs too."
 
 
 def every_move(run: RunView) -> Moves:

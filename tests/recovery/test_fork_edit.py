@@ -125,5 +125,5 @@ def test_only_what_refuses_a_fork_is_told_as_its_reason() -> None:
     words = {"seq": 2, "kind": "text", "effect": False, "says": "The same moves; the thought differs."}
     gate = {"seq": 3, "kind": "gate", "effect": True, "says": "pay: it waited for approval by ada."}
     other = {"seq": 6, "kind": "arguments", "effect": True, "says": "a call of pay: args.cents differs."}
-    found = Replay(pk=7, verdict="diverged", result={"first": 6, "divergences": [words, gate, other]})
+    found = Replay(pk=7, verdict="diverged", error="", result={"first": 6, "divergences": [words, gate, other]})
     assert str(differs(found)).endswith("nothing was written. Entry 6: a call of pay: args.cents differs.")

@@ -3,7 +3,9 @@
 1. The row is taken under the worker's session: of two workers with the same message one goes on.
 2. The agent's code decides in a thread that can be given up: it may not return.
 3. What was found is written if the row is still this session's. A worker that dies in between leaves a row of an ended
-   session, which the sweep sends to another; one at which three workers died is given up.
+   session, which the sweep sends to another; one at which two workers died is given up, and so are those after it as
+   long as the release has the same code. What else a worker that died so had in hand counts no crash: a trigger of
+   runs_workersession sees to it, whoever ends the session.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ from runs.redeciding import CannotEdit, Watch
 
 log = logging.getLogger("holdfast.replays")
 
-MOST_DEATHS = 3
+MOST_DEATHS = 2
+DEADLY = f"{MOST_DEATHS} workers died or stood still over it"
+DEADLY_BEFORE = "not tried: workers died or stood still over another replay under this code within the last hour"
 SHARE = 4  # of a process's runs at a time, one in so many may be replays
 TAKE = f"""
 UPDATE recovery_replay r SET taken_by = %(session)s, taken_at = clock_timestamp(), takes = r.takes + 1
@@ -48,6 +52,15 @@ FINISH = """
 UPDATE recovery_replay SET ended_at = clock_timestamp(), as_of_seq = %(as_of)s, verdict = %(verdict)s,
        result = %(result)s, error = %(error)s
  WHERE id = %(id)s AND taken_by = %(session)s AND ended_at IS NULL
+"""
+
+# The last orders are enough: the primary key finds them.
+KILLED = """
+SELECT EXISTS (SELECT FROM recovery_replay o JOIN runs_workersession w ON w.id = o.taken_by
+                 JOIN runs_workersession me ON me.id = %(session)s
+                WHERE o.id > %(id)s - 10000 AND o.release_id = %(release)s AND o.error = %(deadly)s
+                  AND o.ended_at > clock_timestamp() - interval '1 hour'
+                  AND w.codes -> %(release)s IS NOT DISTINCT FROM me.codes -> %(release)s)
 """
 
 _places: dict[UUID | None, threading.BoundedSemaphore] = {}
@@ -103,7 +116,9 @@ def take(worker: Worker, replay_id: int) -> Ordered | None:
 
 def work_on(worker: Worker, ordered: Ordered) -> None:
     if ordered.takes > MOST_DEATHS:
-        return finish(worker, ordered, None, f"{MOST_DEATHS} workers died or stood still over it")
+        return finish(worker, ordered, None, DEADLY)
+    if has_killed(worker, ordered):
+        return finish(worker, ordered, None, DEADLY_BEFORE)
     agent = worker.agents[ordered.release_id]
     try:
         found = decide(worker, agent, ordered)
@@ -121,6 +136,15 @@ def work_on(worker: Worker, ordered: Ordered) -> None:
             conn.execute(GIVE_BACK, {"id": ordered.id, "session": worker.session.id})
         return None
     return finish(worker, ordered, found, "")
+
+
+def has_killed(worker: Worker, ordered: Ordered) -> bool:
+    """Whether an order under the same code of the release was given up because workers died: a bulk act of a thousand
+    runs is not to kill a worker for each."""
+    given = {"id": ordered.id, "release": ordered.release_id, "session": worker.session.id, "deadly": DEADLY}
+    with worker.connections.connection() as conn:
+        row = conn.execute(KILLED, given).fetchone()
+    return bool(row and row[0])
 
 
 def decide(worker: Worker, agent: Agent, ordered: Ordered) -> Result | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Generator
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -16,9 +17,10 @@ from recovery.models import Purpose, Replay
 from recovery.redecided import decided_again
 from recovery.replay_work import carry_out
 from recovery.replays import MOST_OF_A_PERSON, order, send_again, wait_for
+from runs.engine.claims import claim
 from runs.engine.worker import Worker
 from runs.errors import BadInput
-from runs.models import AuditRecord, Release, Run
+from runs.models import AuditRecord, Release, Run, WorkerSession
 from runs.queries import entries_of
 from runs.registry import agents
 from runs.sdk import Call, RunView
@@ -177,33 +179,55 @@ def test_code_that_never_decides_is_given_up_and_the_row_says_so(
     wait_until(lambda: worker.calls.abandoned == 0, "its thread comes back")
 
 
-def test_a_worker_that_dies_over_it_leaves_it_to_another(crew: Crew, ledger: Ledger) -> None:
+@pytest.mark.parametrize("point", ["after-replay-taken", "before-replay-written"])
+def test_a_worker_that_dies_over_it_leaves_it_to_another(crew: Crew, ledger: Ledger, point: str) -> None:
     run, worker = ended(crew), crew.hire()
     replay = ordered(run)
-    for point in ("after-replay-taken", "before-replay-written"):
-        crash.hook = die_at(point)
-        with pytest.raises(CrashHere):
-            carry_out(worker, replay.pk)
-        crash.hook = None
-        other = crew.hire()
-        assert carried_out(crew, replay, other).ended_at is None, "the session that has it lives"
-        crew.lose(worker)
-        worker = other
-    assert carried_out(crew, replay, worker).verdict == "same"
-    assert Replay.objects.get().takes == 3
+    die_over(replay, worker, point)
+    other = crew.hire()
+    assert carried_out(crew, replay, other).ended_at is None, "the session that has it lives"
+    crew.lose(worker)
+    assert carried_out(crew, replay, other).verdict == "same"
+    assert Replay.objects.get().takes == 2
 
 
-def test_one_that_kills_its_workers_is_given_up(crew: Crew, ledger: Ledger) -> None:
+def test_one_that_kills_its_workers_is_given_up_and_those_after_it_are_not_tried(crew: Crew, ledger: Ledger) -> None:
     run = ended(crew)
-    replay = ordered(run)
+    first, second, later = ordered(run), ordered(run), ordered(run)
+    for _ in range(2):
+        worker = crew.hire()
+        die_over(first, worker)
+        crew.lose(worker)
+    assert carried_out(crew, first, crew.hire()).error == "2 workers died or stood still over it"
+    assert "not tried" in carried_out(crew, second).error
+    other_code = crew.hire()
+    WorkerSession.objects.filter(id=other_code.session.id).update(codes={run.release_id: "mended"})
+    assert carried_out(crew, later, other_code).verdict == "same"
+    long_ago = Replay.objects.get(pk=first.pk).ended_at - timedelta(hours=1)
+    Replay.objects.filter(pk=first.pk).update(ended_at=long_ago)
+    assert carried_out(crew, ordered(run)).verdict == "same"
+
+
+@pytest.mark.parametrize("over_a_replay", [True, False])
+def test_runs_beside_a_replay_that_kills_count_no_crash(crew: Crew, ledger: Ledger, over_a_replay: bool) -> None:
+    """However often it happens: it was not they."""
+    run, beside = ended(crew), start("keyed", {})
     for _ in range(3):
         worker = crew.hire()
-        crash.hook = die_at("after-replay-taken")
-        with pytest.raises(CrashHere):
-            carry_out(worker, replay.pk)
-        crash.hook = None
+        with worker.connections.connection() as conn:
+            claim(conn, worker.session.id, beside, Run.objects.get(id=beside).release_id, True, None, False)
+        if over_a_replay:
+            die_over(ordered(run), worker)
         crew.lose(worker)
-    assert carried_out(crew, replay, crew.hire()).error == "3 workers died or stood still over it"
+    assert crew.drive(beside).status == ("done" if over_a_replay else "quarantined")
+    assert Run.objects.get(id=beside).crashes == (0 if over_a_replay else 3)
+
+
+def die_over(replay: Replay, worker: Worker, point: str = "after-replay-taken") -> None:
+    crash.hook = die_at(point)
+    with pytest.raises(CrashHere):
+        carry_out(worker, replay.pk)
+    crash.hook = None
 
 
 def die_at(point: str) -> Any:

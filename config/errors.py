@@ -131,7 +131,6 @@ STATUS_OF: dict[type[Exception], int] = {
     recovery.PinRefused: 409,
     recovery.PinnedAlready: 409,
     recovery.ReleaseRetired: 409,
-    recovery.ReleaseUnserved: 409,
     recovery.ReplayNotFound: 404,
     recovery.ResultInvalid: 422,
     recovery.TooManyReplays: 429,

@@ -82,10 +82,6 @@ class ReleaseRetired(RecoveryError):
     """This release is retired: no run is moved to it."""
 
 
-class ReleaseUnserved(RecoveryError):
-    """No live worker serves this release: start one first."""
-
-
 class RunDriven(RecoveryError):
     """A worker is executing this run: hold it, or drain its release, and move it then."""
 

@@ -25,7 +25,6 @@ from recovery.errors import (
     PinOutrun,
     PinRefused,
     ReleaseRetired,
-    ReleaseUnserved,
     RunDriven,
     verdict_told,
 )
@@ -33,7 +32,7 @@ from recovery.models import Purpose, Replay
 from recovery.replays import order, wait_for
 from runs.commands import Held, control, fresh, given_reason, locked_run
 from runs.engine.parking import stopped_by
-from runs.errors import RunEnded, StatelessRun, UnknownRelease
+from runs.errors import ReleaseUnserved, RunEnded, StatelessRun, UnknownRelease
 from runs.models import ENDED, Release, Run, Stage, WorkerSession
 from runs.pinning import move_run
 from runs.staging import is_served
@@ -128,7 +127,7 @@ def check_movable(run: Run, target: Release) -> None:
     if target.stage == Stage.RETIRED:
         raise ReleaseRetired(f"({target})")
     if not is_served(target.id):
-        raise ReleaseUnserved(f"({target})")
+        raise ReleaseUnserved(str(target))
 
 
 def judgement_of(run: Run, target: Release, judged: int | None) -> Replay | None:

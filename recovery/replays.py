@@ -20,13 +20,13 @@ from kombu.exceptions import OperationalError
 
 from journal.encoding import problems, tagged
 from journal.read import read_head
-from recovery.errors import OtherAgent, ReleaseUnserved, TooManyReplays
+from recovery.errors import OtherAgent, TooManyReplays
 from recovery.models import Purpose, Replay
 from recovery.redecided import Result as Result
 from recovery.redecided import column_json
 from runs.audit import record
 from runs.dispatch import queue_of
-from runs.errors import BadInput, StatelessRun, UnknownRelease
+from runs.errors import BadInput, ReleaseUnserved, StatelessRun, UnknownRelease
 from runs.models import Release, Run, WorkerSession
 from runs.texts import plain_text
 
@@ -111,7 +111,7 @@ def refuse(run: Run, release: Release, at: int | None, edits: Sequence[Mapping[s
     if asks_model and not release.content.get("model"):
         raise BadInput(f"{release} asks no model: there is nothing to ask again.")
     if not is_served(release):
-        raise ReleaseUnserved(f"({release})")
+        raise ReleaseUnserved(str(release))
 
 
 def release_named(agent: str, named: str) -> Release:

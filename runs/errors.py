@@ -52,10 +52,10 @@ class ReleaseNotFound(RunsError):
 
 
 class ReleaseUnserved(RunsError):
-    """No live worker serves this release: its new runs would wait for one."""
+    """No live worker serves this release."""
 
-    def __init__(self, release: str) -> None:
-        super().__init__(f"Start a worker that serves {release} first, or say `anyway`.")
+    def __init__(self, release: str, otherwise: str = "") -> None:
+        super().__init__(f"Start a worker that serves {release} first{otherwise}.")
         self.release = release
 
 

@@ -125,4 +125,4 @@ def permission_for(share: int) -> str:
 
 def check_served(release: Release, anyway: bool) -> None:
     if not anyway and not is_served(release.id):
-        raise ReleaseUnserved(str(release))
+        raise ReleaseUnserved(str(release), ", or say `anyway`: its new runs wait for one")

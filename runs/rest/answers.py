@@ -17,6 +17,7 @@ from runs.brakes import spent
 from runs.engine.projections import of_approval
 from runs.models import ENDED, Run, Status, WorkerSession
 from runs.queries import IntentView, standing_below, state_of
+from runs.rest.fleet import WorkerOut
 from runs.rest.schemas import (
     ApprovalOut,
     AttemptOut,
@@ -33,7 +34,6 @@ from runs.rest.schemas import (
     StepKind,
     StepOut,
     Wait,
-    WorkerOut,
 )
 from runs.short_ids import short_id
 from runs.slots import Approval, Control, Slot

@@ -1,10 +1,11 @@
-"""Agents and gates as the API and the command line tell them."""
+"""Workers, agents and gates as the API and the command line tell them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from django.utils import timezone
 from pydantic import BaseModel, Field
@@ -15,6 +16,29 @@ from runs.errors import AgentNotFound
 from runs.gates import sessions_behind
 from runs.models import Gate, Release, Stage, WorkerSession
 from runs.staging import main_release
+
+
+class WorkerOut(BaseModel):
+    id: UUID
+    name: str
+    host: str
+    pid: int
+    pool: str
+    concurrency: int
+    region: str
+    serves: list[str]
+    runs: int = Field(description="How many runs it holds.")
+    started_at: datetime
+    heartbeat_at: datetime
+    expires_at: datetime
+    draining_at: datetime | None
+    ended_at: datetime | None
+    end_reason: str
+
+
+class WorkerList(BaseModel):
+    items: list[WorkerOut]
+    next_cursor: str | None
 
 
 class ServedRelease(BaseModel):

@@ -19,8 +19,8 @@ from runs.gates import check_reach, gates_seen, lift_gate, place_gate, unknown_i
 from runs.guards import actor_of, may
 from runs.models import Release, WorkerSession
 from runs.rest import answers
-from runs.rest.fleet import AgentList, AgentOut, GateList, GateOut, GatePlaced, agent_out, gates_out
-from runs.rest.schemas import Given, Name, ReasonBody, WorkerList, problems
+from runs.rest.fleet import AgentList, AgentOut, GateList, GateOut, GatePlaced, WorkerList, agent_out, gates_out
+from runs.rest.schemas import Given, Name, ReasonBody, problems
 
 router = Router(tags=["fleet"])
 LAST_ID = 2**63 - 1

@@ -363,29 +363,6 @@ class IntentList(BaseModel):
     next_cursor: str | None
 
 
-class WorkerOut(BaseModel):
-    id: UUID
-    name: str
-    host: str
-    pid: int
-    pool: str
-    concurrency: int
-    region: str
-    serves: list[str]
-    runs: int = Field(description="How many runs it holds.")
-    started_at: datetime
-    heartbeat_at: datetime
-    expires_at: datetime
-    draining_at: datetime | None
-    ended_at: datetime | None
-    end_reason: str
-
-
-class WorkerList(BaseModel):
-    items: list[WorkerOut]
-    next_cursor: str | None
-
-
 class Problem(BaseModel):
     """RFC 9457. Errors add what they know: `actor`, `verdict`, `at` of a decision; `errors` by field."""
 

@@ -12,10 +12,11 @@ import pytest
 from journal.encoding import canonical
 from journal.payloads import payload_store
 from journal.verify import verify_run
-from recovery.errors import ForkDiverges, ForkEditRefused, ReleaseUnserved
+from recovery.errors import ForkDiverges, ForkEditRefused
 from recovery.forking import differs
 from recovery.models import Replay
 from runs.commands import answer_ask, signal_run
+from runs.errors import ReleaseUnserved
 from runs.models import Run
 from runs.queries import entries_of, state_of
 from tests.recovery.test_fork import fork

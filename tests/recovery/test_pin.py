@@ -19,14 +19,13 @@ from recovery.errors import (
     PinRefused,
     RecoveryError,
     ReleaseRetired,
-    ReleaseUnserved,
     RunDriven,
 )
 from recovery.models import Replay
 from recovery.pins import judge_pin, repin_run
 from recovery.replay_work import carry_out
 from runs.commands import answer_ask, cancel_run, hold_run, note_run, resume_run, signal_run
-from runs.errors import ReasonMissing, ReleaseNeeded, RunEnded, StatelessRun, UnknownRelease
+from runs.errors import ReasonMissing, ReleaseNeeded, ReleaseUnserved, RunEnded, StatelessRun, UnknownRelease
 from runs.models import AuditRecord, Release, Run, Stage
 from runs.queries import entries_of
 from runs.sdk import Agent, Ask, Call, Finish, RunView, WaitFor, flow

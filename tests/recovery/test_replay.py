@@ -12,14 +12,14 @@ import pytest
 
 from journal import crash
 from journal.payloads import Pointer
-from recovery.errors import OtherAgent, ReleaseUnserved, TooManyReplays
+from recovery.errors import OtherAgent, TooManyReplays
 from recovery.models import Purpose, Replay
 from recovery.redecided import decided_again
 from recovery.replay_work import carry_out
 from recovery.replays import MOST_OF_A_PERSON, order, send_again, wait_for
 from runs.engine.claims import claim
 from runs.engine.worker import Worker
-from runs.errors import BadInput
+from runs.errors import BadInput, ReleaseUnserved
 from runs.models import AuditRecord, Release, Run, WorkerSession
 from runs.queries import entries_of
 from runs.registry import agents

@@ -9,7 +9,7 @@ from django.utils import timezone
 from runs.management.arguments import RunsCommand, as_json, when
 from runs.models import WorkerSession
 from runs.rest import answers
-from runs.rest.schemas import WorkerList
+from runs.rest.fleet import WorkerList
 from terminal.command import HELP, exit_codes
 from terminal.screen import Column, Screen, Styled
 

@@ -141,7 +141,7 @@ class BulkItemPaging(Given):
     limit: int = Field(100, ge=1, le=1000)
 
 
-@router.post("/bulk", auth=may(BULK), response={200: BulkForecast, 202: BulkOut} | problems(400, 409, 413))
+@router.post("/bulk", auth=may(BULK), response={200: BulkForecast, 202: BulkOut} | problems(400, 404, 409, 413))
 def order(request: HttpRequest, given: BulkBody) -> Answer[BulkForecast] | Answer[BulkOut]:
     """Orders it: 202, and the sweeps carry it out, a run at a time. With `dry_run` it only counts: 200.
 

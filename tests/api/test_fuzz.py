@@ -60,6 +60,8 @@ class World:
         Run.objects.filter(id=made[9]).update(status=Status.WAITING_FOR_VERSION)
         olga.post("/runs", {"agent": "desk", "input": {"amount_cents": 1}})  # stays queued
         olga.post("/gates", {"scope": "tool:nothing", "reason": "test"})
+        drained = olga.post("/drains", {"scope": "worker:nobody", "reason": "test"}).json()["id"]
+        self.drains = [drained, drained + 1]
         self.runs = [str(run_id) for run_id in Run.objects.values_list("id", flat=True)]
         self.tokens = [cast(name).token for name in ("max", "max", "max", "max", "olga", "ada", "victor")]
 
@@ -68,14 +70,19 @@ class World:
         mostly = st.sampled_from([True, True, True, False])
         known: dict[str, Any] = {
             "ref": st.sampled_from(self.runs), "name": st.just("desk"), "seq": st.integers(1, 12),
-            "gate_id": st.integers(1, 3),
+            "gate_id": st.integers(1, 3), "drain_id": st.sampled_from(self.drains),
         }  # fmt: skip
         for name in case.path_parameters or {}:
             if name in known and data.draw(mostly, label=f"known {name}"):
                 case.path_parameters[name] = data.draw(known[name], label=name)
         if not isinstance(case.body, dict):
             return
-        said = {"agent": ["desk", "waiter", "fails"], "scope": ["all", "tool:refund"], "seq": [2, 3, 4]}
+        said = {
+            "agent": ["desk", "waiter", "fails"],
+            "scope": ["all", "tool:refund"],
+            "seq": [2, 3, 4],
+            "at": [1, 2, 3],
+        }
         for name in said.keys() & case.body.keys():
             if data.draw(mostly, label=f"known {name}"):
                 case.body[name] = data.draw(st.sampled_from(said[name]), label=name)

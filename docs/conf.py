@@ -35,7 +35,10 @@ CHAPTERS = [
             "docs/testing-agents",
         ],
     ),
-    ("Run them", ["docs/operating", "docs/deploying", "docs/releases", "docs/replay", "docs/forks", "docs/recovery-drills"]),
+    (
+        "Run them",
+        ["docs/operating", "docs/deploying", "docs/releases", "docs/replay", "docs/forks", "docs/recovery-drills"],
+    ),
     ("Look up", ["docs/commands", "docs/api", "docs/journal-format", "docs/performance", "docs/architecture"]),
     ("Changes", ["CHANGELOG"]),
 ]

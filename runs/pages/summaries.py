@@ -94,9 +94,20 @@ def child_text(entry: Entry) -> str:
     return f"{body.get('outcome', '')}. {line(said)}"
 
 
+def pin_text(entry: Entry) -> str:
+    """The releases' names stand below the line: the journal has their digests."""
+    reason, verdict = entry.body.get("reason"), entry.body.get("verdict")
+    judged = {"same": "the copied entries decided the same"}.get(str(verdict), str(verdict)) if verdict else ""
+    said = "; ".join(part for part in (f"moved by {entry.actor}", judged) if part)
+    return said + (f". {line(reason)}" if reason else "")
+
+
 def control_text(entry: Entry) -> str:
-    reason = entry.body.get("reason")
-    return f"{entry.body.get('verb', '')} by {entry.actor}" + (f". {line(reason)}" if reason else "")
+    body = entry.body
+    verb = f"forked at seq {body.get('at')}" if body.get("verb") == "fork" else body.get("verb", "")
+    repeats = [Repeat.of(repeat) for repeat in body.get("repeats") or ()]
+    same = f": {repeats_in_words(repeats)}" if repeats else ""
+    return f"{verb} by {entry.actor}{same}" + (f". {line(body['reason'])}" if body.get("reason") else "")
 
 
 def done_text(entry: Entry) -> str:
@@ -118,6 +129,7 @@ SUMMARIES: dict[str, Callable[[Entry], str]] = {
     Kind.TIMER: timer_text,
     Kind.SIGNAL: signal_text,
     Kind.CHILD: child_text,
+    Kind.PIN: pin_text,
     Kind.CONTROL: control_text,
     Kind.NOTE: lambda e: line(e.body.get("text", e.body)),
     Kind.DONE: done_text,

@@ -16,8 +16,8 @@ from django.utils.safestring import SafeString
 
 from journal.encoding import tagged
 from journal.entries import Entry
-from runs.pages.asked import Asked
 from runs.models import Release
+from runs.pages.asked import Asked
 from runs.pages.json_lines import Line, json_lines
 from runs.short_ids import short_id
 from runs.slots import Slot

@@ -19,6 +19,7 @@ from runs.access import ANSWER, APPROVE, RECONCILE, Person, agents_of
 from runs.approvals import groups_of
 from runs.consent import ADMIN
 from runs.errors import CursorUnknown
+from runs.models import DOUBT_STANDS_SQL
 from runs.queries import ids_ending_in
 from runs.short_ids import short_id
 
@@ -38,7 +39,7 @@ TABS: dict[str, tuple[str, tuple[int, ...]]] = {
 }
 
 # An intent in doubt waits for a person where the run says so; elsewhere a worker still asks or sends again by itself.
-LISTED = """
+LISTED = f"""
 WITH listed AS (
     SELECT r.id, r.agent, r.status, i.item, r.release_id,
            CASE WHEN i.item->>'state' = 'in_doubt' THEN 0
@@ -49,20 +50,20 @@ WITH listed AS (
                AND (%(within)s::text[] IS NULL OR agent = ANY (%(within)s)) ORDER BY id LIMIT %(most)s) AS r,
            jsonb_array_elements(r.intents) AS i (item)
      WHERE i.item->>'state' IN ('awaiting_approval', 'asked')
-        OR i.item->>'state' = 'in_doubt' AND r.status IN ('needs_reconciliation', 'held')
+        OR i.item->>'state' = 'in_doubt' AND r.status IN ({DOUBT_STANDS_SQL})
 ), judged AS (
     SELECT listed.*,
            CASE place WHEN 0 THEN %(reconciles)s WHEN 2 THEN %(answers)s
                 ELSE %(approves)s
-                 AND (%(any_group)s OR coalesce(item #>> '{policy,group}', 'approver') = ANY (%(groups)s))
-                 AND NOT (coalesce((item #>> '{policy,four_eyes}')::boolean, false) AND item->>'asked_by' = %(me)s)
+                 AND (%(any_group)s OR coalesce(item #>> '{{policy,group}}', 'approver') = ANY (%(groups)s))
+                 AND NOT (coalesce((item #>> '{{policy,four_eyes}}')::boolean, false) AND item->>'asked_by' = %(me)s)
                  AND NOT coalesce(item->'granted' @> to_jsonb(%(me)s::text), false) END AS mine,
            CASE place WHEN 0 THEN 0
                 ELSE coalesce(extract(epoch FROM (item->>'deadline')::timestamptz)::float8, 'Infinity') END AS due,
            extract(epoch FROM (item->>'since')::timestamptz)::float8 AS since,
            (%(text)s = '' OR id = ANY (%(ids)s)
             OR position(lower(%(text)s) IN lower(concat_ws(' ', agent, item->>'tool', item->>'summary',
-                    item->>'asked_by', item->>'key', item #>> '{question,text}'))) > 0) AS found
+                    item->>'asked_by', item->>'key', item #>> '{{question,text}}'))) > 0) AS found
       FROM listed
 )
 """

@@ -19,7 +19,7 @@ from journal.verify import VerifiedMark, verify_from_mark
 from recovery import wording
 from recovery.history import Before, happened_before
 from runs.errors import IntentNotFound
-from runs.models import ENDED, Evidence, Run, Status
+from runs.models import DOUBT_STANDS, ENDED, Evidence, Run
 from runs.repeated import Repeated, repeated_in
 from runs.short_ids import short_id
 from runs.slots import Slot
@@ -134,7 +134,7 @@ class ItemPage:
     @property
     def waits_for_a_person(self) -> bool:
         driven = self.run.session is not None and self.run.session.ended_at is None
-        return not driven and self.run.status in (Status.NEEDS_RECONCILIATION, Status.HELD)
+        return not driven and self.run.status in DOUBT_STANDS
 
     @property
     def head_template(self) -> str:

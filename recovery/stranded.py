@@ -1,11 +1,14 @@
-"""A run that is being cancelled while no live worker serves its release ends here: to stop needs no agent's code.
+"""What becomes of a run whose release no live worker serves.
 
-What is open and surely was not done is withdrawn, as a worker would. With a call in doubt it stays stranded: a worker
-of its release asks the tool, or a person says what happened.
+Nobody takes it over from the worker that it lost, so its row is told here which intents it left open: people find them.
+One that is being cancelled ends here: to stop needs no agent's code. What is open and surely was not done is withdrawn,
+as a worker would. With a call in doubt it stays stranded: a worker of its release asks the tool, or a person says what
+happened.
 """
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 from uuid import UUID
 
@@ -17,7 +20,10 @@ from journal.read import read_entries
 from runs import trees
 from runs.engine import drafts
 from runs.engine.drafts import SYSTEM
+from runs.engine.projections import open_intents
 from runs.state import fold
+
+log = logging.getLogger("holdfast.sweep")
 
 IS_CANCELLED = """
 SELECT EXISTS (SELECT FROM journal_entry e WHERE e.run_id = %s AND e.kind = 'CONTROL'
@@ -32,6 +38,25 @@ UPDATE runs_run SET status = 'cancelled', reason = '', since = clock_timestamp()
        wake_at = NULL, intents = '[]', epoch = %s, as_of_seq = %s
  WHERE id = %s
 """
+
+
+UNTOLD = "SELECT id FROM runs_run WHERE id = %s AND status = 'waiting_for_version' AND epoch > 0 AND intents = '[]'"
+TELL = "UPDATE runs_run SET intents = %s::jsonb, doubts = greatest(doubts, %s) WHERE id = %s"
+
+
+def tell_open(run_id: UUID, conn: Connection[Any]) -> None:
+    """In the transaction that stranded it, which has its head: a row of which nothing is known open lists what is."""
+    if conn.execute(UNTOLD, (run_id,)).fetchone() is None:
+        return
+    try:
+        state = fold(run_id, read_entries(conn, run_id))
+    except ValueError as error:  # a damaged journal: the chain's verification tells of it
+        log.warning("run %s is stranded, and its journal cannot be read: %s", run_id, error)
+        return
+    started_by = state.started_by if state.parent is None else trees.started_by(run_id, conn)
+    asked_by = state.fork["by"] if state.fork is not None else started_by
+    doubts = sum(slot.doubted or slot.in_doubt for slot in state.slots.values() if slot.seq > state.copied_to)
+    conn.execute(TELL, (open_intents(state, asked_by=asked_by), doubts, run_id))
 
 
 def end_cancelled(run_id: UUID, conn: Connection[Any]) -> list[tuple[UUID, str]]:

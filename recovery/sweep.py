@@ -22,7 +22,7 @@ from recovery.bulk import carry_out_bulk
 from recovery.chains import Verifying
 from recovery.drains import follow_drains
 from recovery.replays import Send, send, send_again
-from recovery.stranded import end_cancelled
+from recovery.stranded import end_cancelled, tell_open
 from runs import stateless, trees
 from runs.engine import permits
 from runs.engine.claims import agents_over_limit, next_in_flight
@@ -224,7 +224,11 @@ class Sweep:
         sent = stateless.sweep(conn, given["young"], BATCH, self.dispatch)
         for run_id, release_id, status, served, looked in conn.execute(WAITING, given).fetchall():
             if not served:  # since the moment of the look: a worker that came after it is heard of at the next
-                if conn.execute(STRANDED, {"run": run_id, "status": status, "looked": looked}).rowcount:
+                with conn.transaction():
+                    stranded = conn.execute(STRANDED, {"run": run_id, "status": status, "looked": looked}).rowcount
+                    if stranded:
+                        tell_open(run_id, conn)
+                if stranded:
                     self._send(end_cancelled(run_id, conn))
             elif conn.execute(NOTE_SENT, {"run": run_id, "status": status}).fetchone() is not None:
                 sent += self.dispatch(run_id, release_id)

@@ -14,7 +14,7 @@ from journal.models import Head
 from recovery.models import Drain
 from recovery.pages.drain_panels import seen_of
 from runs.access import Person
-from runs.models import AuditRecord, Run, Status
+from runs.models import DOUBT_STANDS, AuditRecord, Run
 from runs.queries import state_of
 from runs.slots import Slot
 
@@ -68,7 +68,7 @@ def became(told: Mapping[str, Any], run: Run | None, drain: Drain, moved: set[UU
     slot = None
     if run is not None and run.input is None and told.get("step") is not None:
         slot = state_of(run.id).slots.get(int(told["step"]))
-    doubt = slot is not None and slot.in_doubt and run is not None and run.status == Status.NEEDS_RECONCILIATION
+    doubt = slot is not None and slot.in_doubt and run is not None and run.status in DOUBT_STANDS
     return HandedOver(told, run, run is not None and run.id in moved, call_words(slot, drain.ended_at), doubt)
 
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from journal.entries import Entry, Kind
 from runs.management.arguments import STYLES, iso, span
-from runs.models import Run, Status
+from runs.models import DOUBT_STANDS, Run, Status
 from runs.pages.axis import FOLD_SECONDS
 from runs.pages.run_page import Reading, holders_in, lease_of, released_by
 from runs.pages.timeline import Gap, Group, Row, timeline
@@ -153,7 +153,7 @@ def hint_for(run: Run, wait: Wait) -> str:
     match wait.kind, wait.state:
         case "call", "awaiting_approval":
             return f"manage.py approve {name} {wait.seq}"
-        case "call", "in_doubt" if run.status == Status.NEEDS_RECONCILIATION:
+        case "call", "in_doubt" if run.status in DOUBT_STANDS:
             return f"manage.py reconcile {name} {wait.seq} VERDICT --evidence …"
         case "ask", _:
             return f"manage.py answer {name} {wait.seq} VALUE"

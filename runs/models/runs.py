@@ -32,6 +32,9 @@ class Status(models.TextChoices):
 
 
 ENDED = (Status.DONE, Status.FAILED, Status.CANCELLED)
+# Where a call in doubt waits for a person: elsewhere a worker asks, or sends again, by itself.
+DOUBT_STANDS = (Status.NEEDS_RECONCILIATION, Status.HELD, Status.WAITING_FOR_VERSION)
+DOUBT_STANDS_SQL = ", ".join(f"'{status}'" for status in DOUBT_STANDS)
 
 
 class Stage(models.TextChoices):

@@ -14,6 +14,7 @@ from uuid import UUID
 from django.db import connection
 
 from runs import totals
+from runs.models import DOUBT_STANDS_SQL
 from runs.repeated import LATE
 
 type Scope = Sequence[str] | None
@@ -65,7 +66,7 @@ WITH item AS (
              WHERE NOT intents = '[]' AND ended_at IS NULL AND {SCOPED} ORDER BY id LIMIT %(most)s) AS r,
            jsonb_array_elements(r.intents) AS i
      WHERE i ->> 'state' IN ('awaiting_approval', 'asked')
-        OR i ->> 'state' = 'in_doubt' AND r.status IN ('needs_reconciliation', 'held')
+        OR i ->> 'state' = 'in_doubt' AND r.status IN ({DOUBT_STANDS_SQL})
 )
 SELECT DISTINCT ON (state) state, count(*) OVER w, min(since) OVER w, id, agent, tool, since, deadline,
        count(*) FILTER (WHERE expired) OVER w

@@ -19,7 +19,7 @@ from journal.models import Head
 from journal.read import read_entries
 from journal.verify import VerifiedMark, verify_from_mark
 from runs.limits import ordinal
-from runs.models import ENDED, Run, Status, WorkerSession
+from runs.models import DOUBT_STANDS, ENDED, Run, Status, WorkerSession
 from runs.pages.asked import Asked
 from runs.pages.facts import Pin, Used, pin_of, used_of
 from runs.pages.family import Family, children_named, family_of
@@ -199,6 +199,11 @@ class RunPage:
         waiting = ("awaiting_approval",) if self.lease.live else ("awaiting_approval", "in_doubt")
         unsettled = self.state.unsettled() if not self.ended else []
         return [slot for slot in unsettled if slot.state in waiting or slot.kind == "ask"]
+
+    @property
+    def doubt_stands(self) -> bool:
+        """Whether a call in doubt waits for somebody to say what became of it."""
+        return self.run.status in DOUBT_STANDS and not self.lease.live
 
     @property
     def awaited(self) -> str:

@@ -11,6 +11,7 @@ from django.http import HttpRequest
 from django.template.loader import render_to_string
 
 from runs.access import ROLES, SEE_AUDIT, VIEW, Person, agents_of
+from runs.models import DOUBT_STANDS_SQL
 from runs.pages.conditions import conditions
 from runs.pages.sharing import shared
 from runs.pages.zones import zone_of
@@ -86,12 +87,12 @@ def role_of(user: Person) -> str:
 
 
 # Off the partial index of runs with intents, never the whole table. What waits is what the inbox lists.
-WAITING = """
+WAITING = f"""
 SELECT count(*) FROM (
     SELECT 1 FROM runs_run, jsonb_array_elements(intents) AS intent
      WHERE NOT intents = '[]' AND ended_at IS NULL AND (%(agents)s::text[] IS NULL OR agent = ANY (%(agents)s))
        AND (intent ->> 'state' IN ('awaiting_approval', 'asked')
-            OR intent ->> 'state' = 'in_doubt' AND status IN ('needs_reconciliation', 'held'))
+            OR intent ->> 'state' = 'in_doubt' AND status IN ({DOUBT_STANDS_SQL}))
      LIMIT %(most)s
 ) AS waiting
 """

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db.models.functions import Now
 from django.test import Client
 
 from journal.entries import Kind
@@ -37,6 +38,23 @@ def test_the_page_shows_what_is_known_and_every_answer(ada: Client) -> None:
     ):  # fmt: skip
         assert button in page
     assert page.count("checked") == 1 and 'value="probe" checked' in page
+
+
+def test_of_a_stranded_run_it_is_said_on_every_page_that_shows_it(ada: Client) -> None:
+    """No worker comes that would find out."""
+    story, seq = doubtful()
+    lost = session("gone", ended_at=Now())
+    listed(story.now_is(Status.WAITING_FOR_VERSION, "waits for a worker that serves refund-desk@4", session=lost))
+    page = ada.get(item(story, seq)).content.decode()
+    assert "Did it happen?" in page and "Say what happened" in page and "A worker is on it" not in page
+    assert "No live worker serves refund-desk@" in page
+    run = ada.get(story.url).content.decode()
+    assert f"Reconcile seq {seq}" in run and "Another worker takes over" not in run
+    assert "Waits for a worker that serves" in run
+    assert f"{item(story, seq)}" in ada.get("/inbox").content.decode()
+    assert "Reconcile refund" in ada.get(f"{story.url}/acts").content.decode()
+    done = ada.post(f"{item(story, seq)}/reconcile", {"verdict": "probe", "evidence_probe": "it may know"}, follow=True)
+    assert done.status_code == 200 and said(story) == [("ada", "probe")]
 
 
 def test_a_tool_that_cannot_be_asked_is_not_offered_to_be(ada: Client) -> None:

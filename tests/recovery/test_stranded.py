@@ -1,15 +1,21 @@
-"""A run that is cancelled while nobody serves its release ends, unless a call of it is in doubt."""
+"""A run that nobody serves tells what its lost worker left open; cancelled it ends, unless that is in doubt."""
 
 from uuid import UUID
 
 import psycopg
+import pytest
 
+from journal import crash
+from recovery.commands import reconcile_intent
+from recovery.items import ItemPage
 from recovery.sweep import Sweep
-from runs.commands import cancel_run
+from runs.commands import cancel_run, hold_run, resume_run
+from runs.engine.worker import Worker
 from runs.models import Run, WorkerSession
-from runs.queries import entries_of
+from runs.pages.shell import inbox_count
+from runs.queries import entries_of, list_intents
 from tests.crash.proof import assert_whole
-from tests.rig.crew import Crew, journal, start
+from tests.rig.crew import CrashHere, Crew, journal, start
 from tests.rig.ledger import Ledger
 
 
@@ -63,3 +69,45 @@ def test_its_parent_hears_of_its_end(crew: Crew) -> None:
     with psycopg.connect(crew.dsn) as conn:
         row = conn.execute("SELECT wake_at IS NOT NULL OR status <> 'waiting' FROM runs_run WHERE id = %s", (root,))
         assert row.fetchone() == (True,)
+
+
+def die_in_a_call(crew: Crew, run_id: UUID) -> Worker:
+    def hook(name: str) -> None:
+        if name == "after-effect":
+            raise CrashHere
+
+    worker = crew.hire()
+    crash.hook = hook
+    with pytest.raises(CrashHere):
+        worker.advance(run_id, Run.objects.get(id=run_id).release_id)
+    crash.hook = None
+    return worker
+
+
+def test_a_call_that_a_lost_worker_left_in_doubt_is_listed_and_can_be_settled(crew: Crew, ledger: Ledger) -> None:
+    """Wherever somebody looks for what is to be settled: nobody takes the run over who would find it."""
+    run_id = start("keyed", {})
+    die_in_a_call(crew, run_id)
+    run = swept(crew, run_id)
+    assert run.status == "waiting_for_version" and run.doubts == 1
+    (record,) = run.intents
+    assert (record["seq"], record["state"], record["key"], record["asked_by"]) == (3, "in_doubt", f"{run_id}:1", "sdk")
+    assert [view.run_id for view in list_intents(state="in_doubt")[0]] == [run_id]
+    assert inbox_count(None) == 1
+    page = ItemPage(run, 3)
+    assert page.phase == "doubt"
+    reconcile_intent(run_id=run_id, seq=3, verdict="happened", evidence="seen", actor="ada", attempt=1)
+    assert journal(run_id)[-2:] == ["RECONCILE:1", "OBS:1"]
+    assert swept(crew, run_id).intents == []
+    assert crew.drive(run_id).status == "done" and ledger.acted(f"{run_id}:1") == 1
+
+
+def test_what_is_open_of_one_that_was_woken_is_listed_again(crew: Crew, ledger: Ledger) -> None:
+    ledger.fault("mail", "drop", times=1)
+    run_id = start("unkeyed", {})
+    assert crew.drive(run_id).status == "needs_reconciliation"
+    hold_run(run_id=run_id, reason="let me see", actor="olga")
+    resume_run(run_id=run_id, reason="seen", actor="olga")
+    assert Run.objects.get(id=run_id).intents == []
+    run = swept(crew, run_id)
+    assert (run.status, [each["state"] for each in run.intents]) == ("waiting_for_version", ["in_doubt"])

@@ -35,6 +35,17 @@ def test_without_words_everything_is_drained_and_lifted(desk: Desk) -> None:
     assert manage("undrain").rows[0][0] == "agent:desk"
 
 
+def test_at_a_terminal_everything_is_asked_about(desk: Desk, at_terminal: AtTerminal) -> None:
+    asked = at_terminal("drain", "--reason", "a slip")
+    assert "0 in flight, 1 workers" in asked.read_until("Drain everything")
+    asked.type("n\n")
+    assert asked.end().code == 2 and not Drain.objects.exists()
+    asked = at_terminal("drain", "--reason", "all of it")
+    asked.read_until("Drain everything")
+    asked.type("y\n")
+    assert asked.end().code == 0 and Drain.objects.get().scope == "all"
+
+
 def test_a_dry_run_says_what_it_would_touch_and_does_nothing(desk: Desk, at_terminal: AtTerminal) -> None:
     manage("start", "desk", "--input", '{"amount_cents": 1}')
     told = manage("drain", "--scope", "agent:desk", "--timeout", "600", "--dry-run")

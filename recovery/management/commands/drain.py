@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -31,7 +32,7 @@ from runs.access import shell_actor
 from runs.counts import counted
 from runs.management.arguments import RunsCommand, as_json, span
 from runs.short_ids import short_id
-from terminal.command import DONE, FAILED, HELP, INTERRUPTED, PASSED, exit_codes
+from terminal.command import DONE, FAILED, HELP, INTERRUPTED, PASSED, REFUSED, exit_codes
 from terminal.numbers import Number
 from terminal.screen import Cell, Column, Screen, Styled
 
@@ -46,8 +47,11 @@ CODES = exit_codes(
     exit_1="with --wait: it was called off", exit_3="with --wait: the deadline passed, and what was left is handed over"
 )
 the_scope = click.option(
-    "--scope", default="all", show_default=True, metavar="all|agent:X|release:X@V|worker:W|region:R|tool:T"
+    "--scope",
+    metavar="all|agent:X|release:X@V|worker:W|region:R|tool:T",
+    help="Without it everything; a terminal asks.",
 )
+EVERYTHING = "all"
 
 
 @click.command("drain", context_settings=HELP, epilog=CODES)
@@ -60,19 +64,22 @@ the_scope = click.option(
 @as_json
 @click.pass_obj
 def words(
-    screen: Screen, /, scope: str, timeout: float, reason: str, wait: bool, until_gone: bool, dry_run: bool,
+    screen: Screen, /, scope: str | None, timeout: float, reason: str, wait: bool, until_gone: bool, dry_run: bool,
     as_json: bool,
 ) -> int:  # fmt: skip
     """Send nothing more in the scope, and let its runs reach a checkpoint until the deadline.
 
     The last line is the drain's id. Its gate stays until `undrain`. Ctrl-C while it waits leaves the drain in force.
     """
+    everything, scope = scope is None, scope or EVERYTHING
     seen = preview(scope, timeout)
     for sentence in seen.warnings:
         screen.note(sentence)
     if dry_run:
         tell_preview(screen, seen, as_json)
         return DONE
+    if everything and screen.terminal and sys.stdin.isatty() and not agreed(seen):
+        return REFUSED
     drain = order_drain(scope=scope, timeout=timeout, reason=reason, actor=shell_actor(), until_gone=until_gone)
     if wait:
         screen.note(f"drain {drain.pk}: the deadline is {drain.deadline_at:%Y-%m-%d %H:%M:%S} UTC")
@@ -83,6 +90,12 @@ def words(
                         f"manage.py undrain --scope {drain.pk}")  # fmt: skip
             return INTERRUPTED
     return tell(screen, drain, as_json)
+
+
+def agreed(seen: Preview) -> bool:
+    """Who names no scope may not have meant the widest one. A pipeline is not asked."""
+    flying = f"{counted(len(seen.in_flight))} in flight, {counted(len(seen.workers))} workers"
+    return click.confirm(f"Drain everything ({flying})?", err=True)
 
 
 def wait_for(screen: Screen, drain_id: int) -> Drain:

@@ -98,8 +98,8 @@ def _first_difference(before: Any, now: Any, path: str) -> str:
     if isinstance(before, dict) and isinstance(now, dict):
         for name in [*before, *(name for name in now if name not in before)]:
             if name not in before or name not in now:
-                there = "recorded" if name in before else "decided"
-                return f"only what is {there} has {path}{name}"
+                there = "recorded, and not decided now" if name in before else "decided now, and not recorded"
+                return f"{path}{name} is {there}"
             if before[name] != now[name]:
                 return _first_difference(before[name], now[name], f"{path}{name}.")
     return f"{path.rstrip('.') or 'the move'} is {_short(before)} as recorded, {_short(now)} as decided now"

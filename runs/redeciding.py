@@ -205,8 +205,8 @@ class Telling:
         if not same_end(recorded, given):
             given = [readable_beside(recorded, move) for move in given]
         if not same_end(recorded, given):
-            said = difference([recorded], given) if given else "the flow does not come to its end any more"
-            self._add(done.seq, None, "end", [recorded], given, f"The run would end otherwise: {said}.")
+            said = sentence([recorded], given, "all", "all") if given else "The flow does not come to its end any more."
+            self._add(done.seq, None, "end", [recorded], given, f"The run would end otherwise. {said}")
 
     def _text(self, made: Decision, attempted: Decided, same: bool) -> None:
         """Other words, for the same moves or not. What is recorded of a model's is what it said."""
@@ -305,7 +305,7 @@ def sentence(recorded: Records, given: Records, join: str, given_join: str) -> s
     was, now = ", ".join(map(named, recorded)), ", ".join(map(named, given))
     if was != now:
         return f"Recorded is {was}; decided now is {now}."
-    return f"{was}: {difference(recorded, given)}."
+    return f"{was[:1].upper()}{was[1:]}: {difference(recorded, given)}."
 
 
 def named(record: Mapping[str, Any]) -> str:

@@ -19,8 +19,8 @@ from recovery.pins import COMPATIBLE, check_movable, judgement_of, last_seq, onl
 from recovery.pins import targets_of as releases_for
 from recovery.replays import order, wait_for
 from runs.access import REPIN
-from runs.errors import RunsError
-from runs.models import Release, Run, Stage
+from runs.errors import RunEnded, RunsError
+from runs.models import ENDED, Release, Run, Stage
 from runs.pages.dialogs import dialog_or_page, done
 from runs.pages.forms import REASON
 from runs.pages.start_page import serving
@@ -111,6 +111,8 @@ def page_of(request: HttpRequest, ref: str) -> PinPage:
 
 def unmovable(run: Run, target: Release | None, any_served: bool, named: str) -> str:
     """In a sentence; empty: it may be judged."""
+    if run.status in ENDED:
+        return str(RunEnded(run.status, run.ended_at))
     if target is None and named:
         return "No live worker serves that release."
     if target is None and not any_served:

@@ -96,10 +96,8 @@ def child_text(entry: Entry) -> str:
 
 def pin_text(entry: Entry) -> str:
     """The releases' names stand below the line: the journal has their digests."""
-    reason, verdict = entry.body.get("reason"), entry.body.get("verdict")
-    judged = {"same": "the copied entries decided the same"}.get(str(verdict), str(verdict)) if verdict else ""
-    said = "; ".join(part for part in (f"moved by {entry.actor}", judged) if part)
-    return said + (f". {line(reason)}" if reason else "")
+    reason = entry.body.get("reason")
+    return f"moved by {entry.actor}" + (f". {line(reason)}" if reason else "")
 
 
 def control_text(entry: Entry) -> str:

@@ -53,7 +53,7 @@ def test_another_decision_is_exit_1_and_both_moves_are_shown(desk: Desk, monkeyp
     said = manage("replay", short_id(Run.objects.get().id), "--release", "desk@1")
     assert said.code == 1
     assert said.rows[0] == [
-        run_id, "3", "arguments", "a call of refund: args.amount_cents is 700 as recorded, 100 as decided now.",
+        run_id, "3", "arguments", "A call of refund: args.amount_cents is 700 as recorded, 100 as decided now.",
         '[{"call": "refund", "args": {"amount_cents": 700}}]', '[{"call": "refund", "args": {"amount_cents": 100}}]',
     ]  # fmt: skip
     document = json.loads(manage("replay", run_id, "--json").out)

@@ -109,6 +109,13 @@ def test_where_nobody_serves_another_release_it_says_so(olga: Client, run: Run) 
     assert "Not possible now" in page and "Start one" in page
 
 
+def test_a_run_that_is_over_is_said_to_be_so_whoever_serves_what(olga: Client, run: Run) -> None:
+    WorkerSession.objects.update(ended_at=timezone.now())
+    Run.objects.filter(id=run.id).update(status=Status.DONE, ended_at=timezone.now())
+    page = olga.get(at(run)).content.decode()
+    assert "It is done since" in page and "Start one" not in page
+
+
 def test_who_may_not_re_pin_is_refused_and_the_menu_says_so(victor: Client, run: Run) -> None:
     assert victor.get(at(run)).status_code == 403
     assert 'title="Your role does not allow this">Re-pin' in victor.get(f"/runs/{short_id(run.id)}").content.decode()

@@ -36,7 +36,7 @@ def test_a_pin_names_both_releases_who_moved_it_why_and_what_was_judged(victor: 
     story, seq = moved(verdict="compatible", as_of=1, code="cd" * 32, reasons=[reason])
     page = shown(victor, f"{story.url}?seq={seq}")
     row, inspector = page.split('id="inspector"')
-    assert "moved by olga; compatible. the old one is going" in row and "Judged at seq 1." in row
+    assert "moved by olga. the old one is going" in row and "Judged compatible at seq 1." in row
     assert "Seq 1: refund takes more than it did." in row and "&quot;release&quot;" not in row
     for part in (row, inspector):
         assert f'<a href="/releases/{release().id}">refund-desk 7</a>' in part
@@ -48,7 +48,7 @@ def test_a_pin_names_both_releases_who_moved_it_why_and_what_was_judged(victor: 
 def test_a_pin_to_a_release_that_is_not_known_here_and_one_that_nobody_judged_are_told(victor: Client) -> None:
     story, seq = moved(release="ef" * 32)
     page = shown(victor, f"{story.url}?seq={seq}")
-    assert "to efefefef" in page and "<dt>Verdict</dt>" not in page and "Judged at" not in page
+    assert "to efefefef" in page and "<dt>Verdict</dt>" not in page and "Judged compatible" not in page
 
 
 def test_a_fork_and_its_source_name_each_other_in_their_rows_and_once_in_the_entry(victor: Client) -> None:

@@ -92,7 +92,7 @@ def test_a_flow_goes_on_behind_other_arguments_and_tells_of_each(recorded: list[
     assert (first.step, first.effect) == (2, True)
     assert first.recorded == [{"call": "refund", "args": {"order_id": "o-1", "cents": 700}}]
     assert first.attempted == [{"call": "refund", "args": {"order_id": "o-1", "cents": 600}}]
-    assert first.says == "a call of refund: args.cents is 700 as recorded, 600 as decided now."
+    assert first.says == "A call of refund: args.cents is 700 as recorded, 600 as decided now."
     assert (found.compared, found.of, found.stopped_at) == (4, 4, None)
 
 
@@ -295,7 +295,9 @@ def test_what_an_agent_raises_is_its_decision_wherever_the_line_has_gone_to() ->
     entries = testing.run(Agent("raises", "1", decide=raises)).journal
     assert redecide(Agent("raises", "1", decide=raises_too), entries).divergences == []
     assert told(redecide(Agent("raises", "1", decide=other), entries)) == [(2, "end")]
-    assert told(redecide(Agent("raises", "1", decide=lambda state: Fail("said")), entries)) == [(2, "end")]
+    found = redecide(Agent("raises", "1", decide=lambda state: Fail("said")), entries)
+    assert told(found) == [(2, "end")]
+    assert found.divergences[0].says.startswith("The run would end otherwise. ")
 
 
 def test_a_note_behind_the_end_hides_no_end(recorded: list[Entry]) -> None:

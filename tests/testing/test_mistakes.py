@@ -121,8 +121,8 @@ def test_a_divergence_names_what_differs() -> None:
 def test_differences_in_words() -> None:
     call = {"call": "mail", "args": {"to": "a"}}
     assert difference([call], [call, call]) == "1 move recorded, 2 moves decided"
-    assert difference([call], [call | {"id": "x"}]) == "only what is decided has id"
-    assert difference([call], [{"finish": 1}]) == "only what is recorded has call"
+    assert difference([call], [call | {"id": "x"}]) == "id is decided now, and not recorded"
+    assert difference([call], [{"finish": 1}]) == "call is recorded, and not decided now"
     assert "as decided now" in difference([call], [call | {"call": "post"}])
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import json
 import sys
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,11 +25,29 @@ Flow = Callable[["RunView"], Generator[Any, Any, Any]]
 
 @dataclass(frozen=True, slots=True)
 class FunctionModel:
-    """The model slot filled by a function: `ask(state) -> (moves, usage)`. Its answers are journaled before use."""
+    """The model slot filled by a function: `ask(state) -> (moves, usage)`. Its answers are journaled before use.
+
+    `model`, `prompt` and `settings` (what JSON knows) say what the function asks, and how: they are part of the release,
+    so that another prompt needs another version. Nothing is sent from here; the function sends it.
+    """
 
     ask: Callable[[RunView], tuple[Move | list[Move], dict[str, Any]]]
     model: str = "function"
     timeout: float = 60.0
+    prompt: str | None = None
+    settings: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if self.prompt is not None and not isinstance(self.prompt, str):
+            raise ValueError(f"model {self.model}: prompt= is a text, not {type(self.prompt).__name__}")
+        if self.settings is not None and not _is_json_object(self.settings):
+            raise ValueError(f"model {self.model}: settings= is a dict of what JSON knows")
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """What a release says of it; what is not given is left out."""
+        given = {"prompt": self.prompt, "settings": dict(self.settings) if self.settings else None}
+        return {"name": self.model, "timeout": self.timeout} | {n: v for n, v in given.items() if v is not None}
 
 
 Decider = Callable[["RunView"], Any] | FunctionModel
@@ -101,7 +120,7 @@ class Agent:
             "agent": self.name,
             "version": self.version,
             "driver": "flow" if self.flow else "model" if slot else "decide",
-            "model": {"name": slot.model, "timeout": slot.timeout} if slot else None,
+            "model": slot.content if slot else None,
             "tools": [t.contract for _, t in sorted(self.toolbox.items())],
         }
 
@@ -144,3 +163,11 @@ def flow(
         )  # fmt: skip
 
     return declare
+
+
+def _is_json_object(value: Any) -> bool:
+    """Whether JSON gives it back as it is: a release is found again by the digest of its content."""
+    try:
+        return isinstance(value, dict) and canonical(json.loads(json.dumps(value, allow_nan=False))) == canonical(value)
+    except (TypeError, ValueError):
+        return False

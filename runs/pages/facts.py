@@ -55,6 +55,15 @@ def prompt_of(content: Mapping[str, Any]) -> str:
     return str(content.get("prompt") or (model.get("prompt") if isinstance(model, dict) else "") or "")
 
 
+def settings_of(content: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What its model is set to, the timeout of a request among it."""
+    model = content.get("model")
+    if not isinstance(model, dict):
+        return {}
+    settings = model.get("settings")
+    return {name: model[name] for name in ("timeout",) if name in model} | (settings or {})
+
+
 def digest_of(value: Any) -> str:
     """SHA-256 of a text, or of any other value in our encoding; empty where there is nothing to digest."""
     if not value:

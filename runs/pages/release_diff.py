@@ -21,14 +21,18 @@ from runs.pages.text_diff import TextDiff, text_diff
 from runs.releases_compared import Diff, TextChange, ToolChange, diff
 from runs.signed_in import signed_in
 
+SHORT = 8  # digits of a digest, which people compare
+
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A line of what is the same and what is not, None where nobody knows: `told` is the value, or what changed."""
+    """A line of what is the same and what is not, None where nobody knows: `told` is the value, or what changed, with
+    the first digits of digests. `whole`: those digests."""
 
     name: str
     same: bool | None
     told: str
+    whole: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,28 +94,52 @@ def beside(texts: Sequence[TextChange]) -> list[Text]:
 
 
 def summary_of(before: Release, after: Release, found: Diff) -> list[Summary]:
-    old, new = before.content, after.content
-    models = [model_of(content) or "none" for content in (old, new)]
-    prompts = [text for text in found.texts if text.place.rpartition(".")[2] == "prompt"]
-    lines = sum(text.added for text in prompts), sum(text.removed for text in prompts)
-    prompt = f"{lines[0]} lines new, {lines[1]} gone" if prompts else digest_of(prompt_of(new)) or "none"
-    tools = ", ".join(f"{tool.tool} {tool.kind}" for tool in found.tools) or digest_of(new.get("tools")) or "none"
     others = [change.place for change in (*found.fields, *found.input) if not change.place.startswith("model")]
     return [
-        Summary("Model", models[0] == models[1], " to ".join(dict.fromkeys(models))),
-        Summary("Prompt", not prompts, prompt),
-        Summary("Tools", not found.tools, tools),
+        model_line(before, after, found),
+        prompt_line(after, found),
+        tools_line(after, found),
         Summary("Input and bounds", not others, ", ".join(others) or "the same"),
-        code_of(before, after),
+        code_line(before, after),
     ]
 
 
-def code_of(before: Release, after: Release) -> Summary:
+def model_line(before: Release, after: Release, found: Diff) -> Summary:
+    old, new = (model_of(release.content) or "none" for release in (before, after))
+    places = [change.place for change in (*found.fields, *found.texts) if change.place.startswith("model")]
+    settings = [place.removeprefix("model.") for place in places if not is_prompt(place)]
+    return Summary("Model", not settings, f"{old} to {new}" if old != new else ", ".join([new, *settings]))
+
+
+def prompt_line(after: Release, found: Diff) -> Summary:
+    prompts = [text for text in found.texts if is_prompt(text.place)]
+    if not prompts:
+        return same("Prompt", digest_of(prompt_of(after.content)))
+    added, removed = sum(text.added for text in prompts), sum(text.removed for text in prompts)
+    return Summary("Prompt", False, f"{added} line{'s' * (added != 1)} new, {removed} gone")
+
+
+def tools_line(after: Release, found: Diff) -> Summary:
+    if not found.tools:
+        return same("Tools", digest_of(after.content.get("tools")))
+    return Summary("Tools", False, ", ".join(f"{tool.tool} {tool.kind}" for tool in found.tools))
+
+
+def is_prompt(place: str) -> bool:
+    return place.rpartition(".")[2] == "prompt"
+
+
+def same(name: str, digest: str) -> Summary:
+    return Summary(name, True, digest[:SHORT] or "none", digest)
+
+
+def code_line(before: Release, after: Release) -> Summary:
     """Of the live workers that serve them."""
     serving = servers()
-    codes = [sorted({one.code for one in serving.get(release.id, ()) if one.code}) for release in (before, after)]
-    if not all(codes):
-        missing = [str(release) for release, found in zip((before, after), codes, strict=True) if not found]
+    old, new = (sorted({one.code for one in serving.get(release.id, ()) if one.code}) for release in (before, after))
+    if not (old and new):
+        missing = [str(release) for release, codes in ((before, old), (after, new)) if not codes]
         return Summary("Code", None, f"no live worker serves {' or '.join(missing)}")
-    same = codes[0] == codes[1]
-    return Summary("Code", same, " and ".join(codes[0]) + ("" if same else f" to {' and '.join(codes[1])}"))
+    sides = [old] if old == new else [old, new]
+    told, whole = (" to ".join(" and ".join(c[:end] for c in codes) for codes in sides) for end in (SHORT, None))
+    return Summary("Code", old == new, told, whole)

@@ -23,7 +23,7 @@ from runs.model_names import floating_in
 from runs.models import AuditRecord, Release
 from runs.pages.agent_page import Parameter, parameters_of
 from runs.pages.audit_page import WORDS
-from runs.pages.facts import prompt_of
+from runs.pages.facts import prompt_of, settings_of
 from runs.pages.live import event, live_answer
 from runs.pages.release_acts import offers, release_seen, standing_of
 from runs.pages.release_rows import Digests, digests_in, matrix
@@ -61,11 +61,12 @@ class ToolCard:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What never changes of a release. `floating`: why its model may be another tomorrow. `bounds`: what it says of its
-    runs, by their words."""
+    """What never changes of a release. `floating`: why its model may be another tomorrow. `settings`: of its model.
+    `bounds`: what it says of its runs, by their words."""
 
     digests: Digests
     floating: str
+    settings: Mapping[str, Any]
     prompt: str
     driver: str
     bounds: Mapping[str, Any]
@@ -87,6 +88,7 @@ def contents_of(release: Release) -> Contents:
     return Contents(
         digests=digests_in(release.content),
         floating=floating_in(release.content),
+        settings=settings_of(content),
         prompt=prompt_of(content),
         driver=str(content.get("driver") or ""),
         bounds={word: content[name] for name, word in BOUNDS.items() if content.get(name) is not None},

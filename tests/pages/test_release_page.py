@@ -9,6 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from runs.models import Release, Stage, Status
+from runs.pages.release_diff import compare
 from runs.short_ids import short_id
 from runs.staging import make_current
 from tests.pages.conftest import signed_in
@@ -88,6 +89,30 @@ def test_two_are_compared_field_by_field_line_by_line_and_by_parameter(victor: C
         "no live worker serves desk@7 or desk@8",
     ):  # fmt: skip
         assert said in html, said
+
+
+def test_the_settings_of_a_model_are_told_and_compared(victor: Client) -> None:
+    model = {"name": "lumen-1", "timeout": 60.0, "prompt": "Be brief.", "settings": {"temperature": 0.1}}
+    old = release("7", model=model)
+    new = release("8", model=model | {"prompt": "Be kind.", "settings": {"temperature": 0.9}})
+    assert "{timeout: 60.0, temperature: 0.1}" in page(victor, old) and "Be brief." in page(victor, old)
+    lines = {line.name: line for line in compare(old, new).summary}
+    assert (lines["Model"].same, lines["Model"].told) == (False, "lumen-1, settings.temperature")
+    assert (lines["Prompt"].same, lines["Prompt"].told) == (False, "1 line new, 1 gone")
+    assert lines["Input and bounds"].same
+    same = {line.name: line for line in compare(old, release("9", model=model)).summary}
+    assert same["Model"].same and same["Prompt"].same
+
+
+def test_digests_are_told_by_their_first_digits(victor: Client) -> None:
+    old, new = release("7", prompt="Be kind.", tools=[contract("mail")]), release("8", tools=[contract("mail")])
+    session("w1", serves=[old.id], codes={old.id: "ab" * 32})
+    session("w2", serves=[new.id], codes={new.id: "cd" * 32})
+    lines = {line.name: line for line in compare(old, new).summary}
+    assert (lines["Code"].told, lines["Code"].whole) == ("abababab to cdcdcdcd", f"{'ab' * 32} to {'cd' * 32}")
+    assert len(lines["Tools"].told) == 8 and len(lines["Tools"].whole) == 64
+    html = victor.get(f"/releases/diff?from={old.id}&to={new.id}").content.decode()
+    assert f'title="Code {"ab" * 32} to {"cd" * 32}">abababab to cdcdcdcd<' in html
 
 
 def test_a_comparison_asks_for_two_and_says_what_is_not_there(victor: Client) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any, TypedDict
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from runs.releases_compared import Change, diff, in_words, text_change
 from runs.sdk import Agent, Budget, Finish, Policy, Retry, ToolContext, tool
+from runs.sdk.models import FunctionModel
 
 
 class Address(TypedDict):
@@ -130,3 +132,28 @@ def test_a_schema_that_refers_to_itself_is_told_to_an_end() -> None:
     tree = {"$ref": "#/$defs/T", "$defs": {"T": {"type": "object", "properties": {"of": {"$ref": "#/$defs/T"}}}}}
     found = diff(content(), content(input=tree))
     assert found.input[0].place == "of" and len(found.input) < 20
+
+
+def test_the_prompt_and_the_settings_of_a_model_are_part_of_the_release() -> None:
+    def asks(prompt: str | None = None, **settings: Any) -> Agent:
+        slot = FunctionModel(lambda state: (Finish(), {}), model="lumen-1", prompt=prompt, settings=settings or None)
+        return Agent(name="asks", version="1", decide=slot)
+
+    plain, set_up = asks(), asks("Be brief.\nBe kind.", temperature=0.1)
+    assert plain.content["model"] == {"name": "lumen-1", "timeout": 60.0}, "what is not given changes no release"
+    ids = {agent.release_id for agent in (plain, set_up, asks("Be brief."), asks("Be brief.", temperature=0.1))}
+    assert len(ids) == 4
+    found = diff(set_up.content, asks("Be brief.\nBe firm.", temperature=0.9).content)
+    assert found.fields == [Change("model.settings.temperature", "changed", 0.1, 0.9)]
+    assert [(text.place, text.added, text.removed) for text in found.texts] == [("model.prompt", 1, 1)]
+
+
+@pytest.mark.parametrize("settings", [["hot"], {"at": (1,)}, {"at": float("nan")}, {1: "one"}, {"at": b"1"}])
+def test_settings_that_json_does_not_know_are_refused(settings: Any) -> None:
+    with pytest.raises(ValueError, match="what JSON knows"):
+        FunctionModel(lambda state: (Finish(), {}), settings=settings)
+
+
+def test_a_prompt_is_a_text() -> None:
+    with pytest.raises(ValueError, match="prompt= is a text"):
+        FunctionModel(lambda state: (Finish(), {}), prompt=["Be brief."])  # type: ignore[arg-type]

@@ -138,7 +138,9 @@ def gauges(runs: Mapping[tuple[str, str], float], intents: Mapping[str, tuple[in
 
     doubt, waiting = intents.get("in_doubt", (0, 0.0)), intents.get("awaiting_approval", (0, 0.0))
     yield GaugeMetricFamily("holdfast_queue_depth", "Runs that wait for a worker.", of("queued"))
-    yield GaugeMetricFamily("holdfast_runs_stranded", "Runs whose release no worker serves.", of("waiting_for_version"))
+    yield GaugeMetricFamily(
+        "holdfast_runs_stranded", "Runs that a worker of their release would go on with.", of("waiting_for_version")
+    )
     yield GaugeMetricFamily("holdfast_intents_in_doubt", "Calls of parked runs of which nobody knows.", doubt[0])
     yield GaugeMetricFamily("holdfast_approvals_waiting", "Calls that wait for an approval.", waiting[0])
     yield GaugeMetricFamily("holdfast_approvals_oldest_age_seconds", "Since when the oldest waits.", max(waiting[1], 0))
@@ -166,6 +168,10 @@ def releases(rows: Sequence[FleetRow]) -> Iterator[Metric]:
     yield from (runs, workers, codes)
     oldest = min((row.stranded_since for row in rows if row.stranded_since is not None), default=None)
     age = 0.0 if oldest is None else max((timezone.now() - oldest).total_seconds(), 0.0)
+    unserved = float(sum(row.open_runs for row in rows if not row.served))
+    yield GaugeMetricFamily(
+        "holdfast_runs_unserved", "Open runs whose release no worker serves, waiting or not.", unserved
+    )
     yield GaugeMetricFamily("holdfast_runs_stranded_oldest_age_seconds", "Since when the oldest is stranded.", age)
 
 

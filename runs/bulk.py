@@ -349,6 +349,18 @@ def verdicts_of(act: BulkAct) -> Verdicts:
     return Verdicts(**found)
 
 
+def verdict_word(item: BulkItem) -> str:
+    """What an act that judges has found of a run, in a word or two."""
+    match item.outcome:
+        case "done":
+            return "compatible"
+        case "skipped":
+            return "fork needed" if item.said.startswith(FORK_NEEDED) else "refused"
+        case "failed":
+            return "not judged"
+    return "to do"
+
+
 def items_of(
     act: BulkAct, outcome: str | None = None, after: UUID | None = None, limit: int = 100
 ) -> tuple[list[BulkItem], UUID | None]:

@@ -47,6 +47,7 @@ PER_PAGE = 100
 REFRESHES = 1.0  # seconds
 NAMES = (*OUTCOMES, "left")
 SHOWN = (("", "All"), ("done", "Done"), ("skipped", "Skipped"), ("failed", "Failed"), ("left", "To do"))
+OF_JUDGING = (("", "All"), ("done", "Compatible"), ("skipped", "Others"), ("failed", "Not judged"), ("left", "To do"))
 
 
 class OrderForm(forms.Form):
@@ -144,7 +145,8 @@ def bulk(request: HttpRequest, bulk_id: int) -> HttpResponseBase:
     act = found(request, bulk_id)
     outcome = request.GET.get("outcome", "")
     items, after = items_of(act, outcome if outcome in NAMES else None, after_in(request.GET), PER_PAGE)
-    context = progress_context(request, act) | {"outcome": outcome, "after": after, "outcomes": SHOWN}
+    shown = OF_JUDGING if act.verb == JUDGE else SHOWN
+    context = progress_context(request, act) | {"outcome": outcome, "after": after, "outcomes": shown}
     context["items"] = [item for item in items if sees(request.user, item.run.agent)]
     return render(request, "runs/bulk.html", context)
 

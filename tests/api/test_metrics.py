@@ -27,6 +27,7 @@ NAMES = {
     "holdfast_approvals_waiting": "gauge",
     "holdfast_approvals_oldest_age_seconds": "gauge",
     "holdfast_runs_stranded": "gauge",
+    "holdfast_runs_unserved": "gauge",
     "holdfast_runs_stranded_oldest_age_seconds": "gauge",
     "holdfast_release_runs": "gauge",
     "holdfast_release_workers": "gauge",

@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from runs.access import set_scope
-from runs.models import AuditRecord, Run
+from runs.models import AuditRecord, Run, WorkerSession
 from runs.sdk import Budget, start
 from tests.api.conftest import Cast, problem
 from tests.api.test_metrics import numbers
@@ -128,3 +128,14 @@ def test_metrics_tell_runs_workers_and_codes_of_the_releases_in_use(cast: Cast, 
     assert told["holdfast_release_workers", "8", "candidate", "staged"] == 2
     assert told["holdfast_release_codes", "8", "candidate", "staged"] == 2
     assert told["holdfast_runs_stranded_oldest_age_seconds"] >= 0
+    assert told["holdfast_runs_unserved"] == 0  # the sweep is not through yet: its release is served
+
+
+def test_runs_that_wait_for_a_person_under_a_release_that_nobody_serves_are_counted_too(
+    cast: Cast, staged: None
+) -> None:
+    run = start("staged")
+    Run.objects.filter(id=run).update(status="awaiting_approval")
+    WorkerSession.objects.update(ended_at=timezone.now())
+    told = numbers()
+    assert (told["holdfast_runs_unserved"], told["holdfast_runs_stranded"]) == (1, 0)

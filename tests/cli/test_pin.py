@@ -55,6 +55,7 @@ def test_bulk_pin_after_a_dry_run(run: str, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(bulk, "wait_for", sweep)
     judged = manage("bulk", "pin", "release:desk@1", "--release", "desk@2", "--dry-run")
     assert judged.code == 0 and judged.out.startswith("1 compatible, 0 need a fork, 0 refused"), judged.err
+    assert [row[2] for row in manage("bulk", "show", judged.last).rows] == ["compatible"]
     words = ("bulk", "pin", "release:desk@1", "--release", "desk@2", "--reason", "v1 is wrong", "--yes", "--wait")
     done = manage(*words, "--judged", judged.last)
     assert done.out.startswith("1 done, 0 skipped"), done.err

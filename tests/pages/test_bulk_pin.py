@@ -28,7 +28,8 @@ def other_release(run: Run, version: str = "8", served: bool = True) -> Release:
 
 
 def hidden(page: str) -> dict[str, str]:
-    return dict(re.findall(r'<input type="hidden" name="(counted|request_id|release)" value="([^"]*)"', page))
+    chosen = re.findall(r'<input type="radio" name="(release)" id="to-\d" value="([^"]*)" checked', page)
+    return dict(chosen + re.findall(r'<input type="hidden" name="(counted|request_id)" value="([^"]*)"', page))
 
 
 def judged(act: BulkAct, *outcomes: str) -> None:
@@ -60,7 +61,8 @@ def test_first_where_to_then_the_verdicts_then_the_move(olga: Client) -> None:
     act.items.exclude(run_id__in=[one.run.id, other.run.id]).delete()
     judged(act, "done", "skipped")
     page = olga.get(f"/bulk/{act.pk}").content.decode()
-    assert "Re-pin the 1 compatible run" in page and "Fork needed: entry 3" in page and "May not be moved" in page
+    assert "Re-pin the 1 compatible run" in page and "Fork needed: entry 3" in page
+    assert "</svg>Fork needed</span>" in page and "</svg>Compatible</span>" in page and ">Skipped</a>" not in page
     move = f"/bulk/{act.pk}/move"
     page = olga.get(move).content.decode()
     assert f"Re-pin 1 run to {release}?" in page and "Writes PIN" in page

@@ -21,6 +21,7 @@ from runs.bulk import (
     progress_of,
     stop_bulk,
     target_named,
+    verdict_word,
     verdicts_of,
 )
 from runs.counts import counted
@@ -108,13 +109,17 @@ def judge_first(screen: Screen, query: str, release: Release | None, as_json: bo
     if as_json:
         screen.json(bulk_out(act).model_dump(mode="json"))
         return 0
+    screen.line(verdicts_told(act))
+    screen.line(str(act.pk))
+    return 0
+
+
+def verdicts_told(act: BulkAct) -> str:
     counts = verdicts_of(act)
-    screen.line(
+    return (
         f"{counts.compatible} compatible, {counts.fork_needed} need a fork, {counts.refused} refused, "
         f"{counts.unjudged} not judged, {counts.left} not reached"
     )
-    screen.line(str(act.pk))
-    return 0
 
 
 def agreed(screen: Screen, told: Forecast) -> bool:
@@ -191,7 +196,9 @@ def show(screen: Screen, /, bulk_id: int, outcome: str | None, as_json: bool) ->
         items = [item_out(item) for item in every_item(act, outcome)]
         screen.json(BulkItemList(items=items, next_cursor=None).model_dump(mode="json"))
         return
-    screen.table(ITEMS, (item_row(screen, item) for item in every_item(act, outcome)), empty="No such run.")
+    if screen.terminal and act.verb == JUDGE:
+        screen.line(verdicts_told(act))
+    screen.table(ITEMS, (item_row(screen, act, item) for item in every_item(act, outcome)), empty="No such run.")
 
 
 def every_item(act: BulkAct, outcome: str | None) -> Iterator[BulkItem]:
@@ -203,9 +210,9 @@ def every_item(act: BulkAct, outcome: str | None) -> Iterator[BulkItem]:
             return
 
 
-def item_row(screen: Screen, item: BulkItem) -> tuple[Cell, ...]:
+def item_row(screen: Screen, act: BulkAct, item: BulkItem) -> tuple[Cell, ...]:
     name = short_id(item.run_id) if screen.terminal else str(item.run_id)
-    return name, item.run.agent, item.outcome or "to do", item.said
+    return name, item.run.agent, verdict_word(item) if act.verb == JUDGE else item.outcome or "to do", item.said
 
 
 @words.command(epilog=exit_codes())

@@ -192,7 +192,8 @@ def bulks(request: HttpRequest) -> HttpResponseBase:
 
 @require_GET
 async def live_bulk(request: HttpRequest, bulk_id: int) -> HttpResponseBase:
-    return await live_answer(request, lambda: BulkPicture(request, bulk_id), pause=REFRESHES)
+    """Looked at each second also while no run is touched: judging writes to none."""
+    return await live_answer(request, lambda: BulkPicture(request, bulk_id), pause=REFRESHES, idle=REFRESHES)
 
 
 class BulkPicture:

@@ -15,10 +15,11 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import connections
+from django.db.models.functions import Now
 from django.test import AsyncClient, Client
 
 from runs.access import ensure_demo_users
-from runs.models import Status
+from runs.models import BulkAct, Status
 from runs.pages import live, pulse
 from tests.pages.browser import serving, told
 from tests.pages.journals import Story, session
@@ -161,6 +162,19 @@ def test_a_quiet_stream_says_that_it_lives_and_ends_in_time(victor: User, monkey
     _, found = events(f"/live/runs/{Story().run.id}", 100, victor)
     assert ": still here\n\n" in found
     assert len(found) < 100  # it ended by itself
+
+
+def test_a_judging_act_is_told_over_though_it_touches_no_run(victor: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not only at the next idle look, which may be half a minute away."""
+    monkeypatch.setitem(live.live_answer.__kwdefaults__, "idle", 1e9)
+    release = Story().run.release
+    act = BulkAct.objects.create(verb="judge", query="", actor="victor", release=release)
+
+    def ends() -> None:
+        BulkAct.objects.update(ended_at=Now())
+
+    _, (first, second) = events(f"/live/bulk/{act.pk}", 2, victor, ends)
+    assert "Under way" in first and "Under way" not in second
 
 
 def test_the_lists_first_picture_has_every_row_of_the_page_since_any_may_have_changed(victor: User) -> None:

@@ -30,3 +30,7 @@ class Number(click.FloatRange):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         number = super().convert(value, param, ctx)
         return number if isfinite(number) else self.fail(f"{value!r} is not a valid number.", param, ctx)
+
+    def _describe_range(self) -> str:
+        """Nothing where every number will do: Click would write `x<=None`."""
+        return "" if self.min is None and self.max is None else super()._describe_range()

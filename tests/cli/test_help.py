@@ -42,6 +42,7 @@ def test_help_says_what_it_does_and_how_it_ends(name: str) -> None:
     assert shown.out == manage(name, "-h").out
     assert manage("help", name).out.strip() == shown.out.strip()
     assert COMMANDS[name].help.endswith(".")
+    assert "<=None" not in shown.out and "None<=" not in shown.out
 
 
 @pytest.mark.parametrize("name", COMMANDS)

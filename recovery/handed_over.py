@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -20,6 +20,18 @@ SETTLED = """
 SELECT e.run_id, e.settles, e.recorded_at, e.body
   FROM unnest(%s::uuid[], %s::int[]) AS asked (run, step)
   JOIN journal_entry e ON e.run_id = asked.run AND e.settles = asked.step
+"""
+# The call's own answer, or the model's, is no step further; neither is an intent that a gate holds. Of each journal the
+# end is looked at: what goes on keeps writing.
+WENT_ON = """
+SELECT r.id FROM runs_run r
+ WHERE r.id = ANY (%(runs)s)
+   AND (r.ended_at > %(since)s
+        OR EXISTS (SELECT FROM (SELECT e.kind, e.body, e.recorded_at FROM journal_entry e WHERE e.run_id = r.id
+                                 ORDER BY e.seq DESC LIMIT 200) AS late
+                    WHERE late.recorded_at > %(since)s
+                      AND (late.kind IN ('ATTEMPT', 'ASK', 'TIMER', 'CHILD', 'DONE')
+                           OR late.kind = 'TOOL_CALL' AND position('"gate":"gate"'::bytea IN late.body) = 0)))
 """
 OPEN = "open"
 
@@ -70,6 +82,15 @@ def handed_over(drain: Drain, user: Person | None = None) -> list[HandedOver]:
     """Runs within the user's scope, those first that had been at it longest."""
     told = [one for one in drain.report.get("runs", ()) if sees(user, one["agent"])]
     return list(became(told)) if told else []
+
+
+def went_on(drain: Drain, told: Sequence[Mapping[str, Any]]) -> set[UUID]:
+    """Those of the runs that were handed over which did something past the call that they were in."""
+    if not told or drain.ended_at is None:
+        return set()
+    with connection.cursor() as cursor:
+        cursor.execute(WENT_ON, {"runs": [UUID(one["run"]) for one in told], "since": drain.ended_at})
+        return {run_id for (run_id,) in cursor.fetchall()}
 
 
 def became(told: Sequence[dict[str, Any]]) -> Iterator[HandedOver]:

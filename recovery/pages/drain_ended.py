@@ -11,6 +11,7 @@ from uuid import UUID
 from django.utils.dateparse import parse_datetime
 
 from journal.models import Head
+from recovery.handed_over import went_on
 from recovery.models import Drain
 from recovery.pages.drain_panels import seen_of
 from runs.access import Person
@@ -23,10 +24,14 @@ MOST_FOLDED = 100  # runs whose journals are read to say what became of their ca
 
 @dataclass(frozen=True, slots=True)
 class HandedOver:
-    """A run that was not at a checkpoint at the deadline. `call`: what became of the call that it was in, in words."""
+    """A run that was not at a checkpoint at the deadline. `call`: what became of the call that it was in, in words.
+
+    `wrote`: whether its journal has an entry since; `went_on`: whether that is more than an answer.
+    """
 
     told: Mapping[str, Any]
     run: Run | None
+    wrote: bool
     went_on: bool
     call: str
     in_doubt: bool
@@ -46,10 +51,6 @@ class Report:
     lost: int
     more: int
 
-    @property
-    def went_on(self) -> int:
-        return sum(one.went_on for one in self.runs)
-
 
 def report_of(drain: Drain, user: Person) -> Report:
     if drain.ended_at is None:
@@ -57,19 +58,21 @@ def report_of(drain: Drain, user: Person) -> Report:
     told = seen_of(drain.report, user)
     ids = [UUID(one["run"]) for one in told]
     rows = Run.objects.select_related("release").in_bulk(ids)
-    moved = set(
+    wrote = set(
         Head.objects.filter(run_id__in=ids, last_recorded_at__gt=drain.ended_at).values_list("run_id", flat=True)
     )
-    shown = [became(one, rows.get(UUID(one["run"])), drain, moved) for one in told[:MOST_FOLDED]]
+    further = went_on(drain, told)
+    shown = [became(one, rows.get(UUID(one["run"])), drain, wrote, further) for one in told[:MOST_FOLDED]]
     return Report(shown, int(drain.report.get("lost", 0)), len(told) - len(shown))
 
 
-def became(told: Mapping[str, Any], run: Run | None, drain: Drain, moved: set[UUID]) -> HandedOver:
+def became(told: Mapping[str, Any], run: Run | None, drain: Drain, wrote: set[UUID], further: set[UUID]) -> HandedOver:
     slot = None
     if run is not None and run.input is None and told.get("step") is not None:
         slot = state_of(run.id).slots.get(int(told["step"]))
     doubt = slot is not None and slot.in_doubt and run is not None and run.status in DOUBT_STANDS
-    return HandedOver(told, run, run is not None and run.id in moved, call_words(slot, drain.ended_at), doubt)
+    run_id = UUID(told["run"])
+    return HandedOver(told, run, run_id in wrote, run_id in further, call_words(slot, drain.ended_at), doubt)
 
 
 def call_words(slot: Slot | None, deadline: datetime | None) -> str:

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
-from journal.models import Head
 from recovery.drains import UNDER_WAY, Preview, Progress
+from recovery.handed_over import went_on
 from recovery.in_flight import BETWEEN, CALL, MODEL, STATELESS, InFlight
 from recovery.models import Drain, Phase
 from runs.access import OutsideScope, Person, agents_of, sees
@@ -190,9 +190,7 @@ def took(drain: Drain) -> float | None:
 
 def past_of(drain: Drain, user: Person) -> Past:
     left = None if drain.ended_at is None else seen_of(drain.report, user)
-    ids = [str(one["run"]) for one in left or ()]
-    moved = Head.objects.filter(run_id__in=ids, last_recorded_at__gt=drain.ended_at).count() if ids else 0
-    return Past(drain, agents_of(user) is None, None if left is None else len(left), moved)
+    return Past(drain, agents_of(user) is None, None if left is None else len(left), len(went_on(drain, left or ())))
 
 
 def outcome_of(drain: Drain) -> tuple[str, str]:

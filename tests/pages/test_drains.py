@@ -252,7 +252,26 @@ def test_the_report_names_what_was_handed_over_and_what_became_of_it(olga: Clien
     assert f"{silent.run.id}:1" in html and "not answered yet" in html
     row = page(olga).partition('id="drain-history"')[2]
     assert "Handed over" in row and "0 of 2" in row
-    assert 'data-th="Handed over">2</td>' in row and 'data-th="Went on since">1</td>' in row
+    assert 'data-th="Handed over">2</td>' in row and 'data-th="Went on since">0</td>' in row, "an answer is no step on"
+    story.plan()
+    story.call(gate="gate", order_id="o-2")
+    assert 'data-th="Went on since">0</td>' in page(olga), "what a gate holds is none either"
+    story.write(Kind.ATTEMPT, {"attempt": 1, "source": "worker"}, step=2)
+    assert 'data-th="Went on since">1</td>' in page(olga)
+
+
+def test_a_model_that_answered_late_is_told_apart_from_a_run_that_went_on(olga: Client) -> None:
+    worker = session("w1")
+    story = Story()
+    story.write(Kind.ATTEMPT, {"attempt": 1, "source": "model"})
+    story.now_is(Status.RUNNING, session=worker, epoch=1)
+    drain = ordered(deadline_at=timezone.now() - timedelta(seconds=1))
+    heard(drain)
+    assert "nothing was written since" in page(olga, f"/drains/{drain.pk}")
+    story.plan()
+    assert "answered, and not gone on" in page(olga, f"/drains/{drain.pk}")
+    story.call(order_id="o-1")
+    assert ">it went on<" in page(olga, f"/drains/{drain.pk}")
 
 
 def test_history_is_paged(olga: Client) -> None:

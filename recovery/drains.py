@@ -39,7 +39,7 @@ from recovery.telling import tell_held
 from runs.audit import record
 from runs.errors import GateExists
 from runs.gates import agent_of, given_reason, lift_gate, place_gate
-from runs.models import WorkerSession
+from runs.models import Gate, WorkerSession
 
 __all__ = [
     "DEFAULT_TIMEOUT",
@@ -54,6 +54,7 @@ __all__ = [
     "find_drain",
     "follow_drains",
     "in_force",
+    "join_drain",
     "lift_drain",
     "order_drain",
     "preview",
@@ -87,17 +88,47 @@ def order_drain(*, scope: str, timeout: float, reason: str, actor: str, until_go
         if (first := Drain.objects.filter(gate_id=taken.gate_id).first()) is not None:
             raise DrainExists(scope, first.pk, first.owner, first.reason, first.created_at) from None
         raise
-    reach = reach_of(scope)
+    return begin(gate, seconds, gate.reason, actor, until_gone)
+
+
+@transaction.atomic
+def join_drain(*, scope: str, timeout: float, reason: str, actor: str, until_gone: bool = False) -> tuple[Drain, bool]:
+    """For who waits for a scope to be empty, whoever stopped it: the drain that is in force, else a new one; and
+    whether it is new.
+
+    `until_gone` is taken over by the drain that there is. A gate that is no drain's stays as long as it would have.
+    Raises TimeoutInvalid, GateScopeUnknown, ReasonMissing.
+    """
+    seconds, said = checked(timeout), given_reason(reason)
+    try:
+        return order_drain(scope=scope, timeout=timeout, reason=reason, actor=actor, until_gone=until_gone), True
+    except (DrainExists, GateExists):
+        gate = Gate.objects.select_for_update().filter(scope=scope, lifted_at=None).first()
+    if gate is None:  # lifted in this moment
+        return join_drain(scope=scope, timeout=timeout, reason=reason, actor=actor, until_gone=until_gone)
+    if not Drain.objects.filter(gate=gate).exists():
+        return begin(gate, seconds, said, actor, until_gone=False), True
+    drain = locked(Drain.objects.get(gate=gate).pk)
+    if until_gone and not drain.until_gone and scope.startswith("worker:"):
+        drain.until_gone = True
+        drain.save(update_fields=["until_gone"])
+        record(actor, "drain.until_gone", subject=scope, reason=said, drain=drain.pk)
+    return drain, False
+
+
+def begin(gate: Gate, seconds: float, reason: str, actor: str, until_gone: bool) -> Drain:
+    """Under the gate, in the transaction that placed or locked it."""
+    scope, reach = gate.scope, reach_of(gate.scope)
     drain = Drain.objects.create(
         scope=scope,
-        reason=gate.reason,
+        reason=reason,
         owner=actor,
         gate=gate,
         deadline_at=database_now() + timedelta(seconds=seconds),
         in_flight=remaining(reach),
         until_gone=until_gone and scope.startswith("worker:"),
     )
-    record(actor, "drain.order", agent=agent_of(scope), subject=scope, reason=gate.reason, drain=drain.pk,
+    record(actor, "drain.order", agent=agent_of(scope), subject=scope, reason=reason, drain=drain.pk,
            seconds=round(seconds))  # fmt: skip
     tell_held(scope)
     drain.refresh_from_db()

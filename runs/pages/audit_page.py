@@ -50,6 +50,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "gate.lift": ("Lifted a gate", "running"),
     "drain.order": ("Ordered a drain", "draining"),
     "drain.extend": ("Extended a drain", "draining"),
+    "drain.until_gone": ("Ends a drain with its worker", "draining"),
     "drain.lift": ("Lifted a drain", "running"),
     "token.create": ("Made a token", "ok"),
     "token.revoke": ("Revoked a token", "off"),

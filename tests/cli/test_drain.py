@@ -1,12 +1,21 @@
 """`manage.py drain` and `undrain`."""
 
 import json
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from uuid import UUID
 
-from recovery.drains import advance_drains
-from recovery.models import Drain
-from runs.models import Gate
+import pytest
+from django.db import OperationalError, connection
+
+from recovery.drains import advance_drains, order_drain
+from recovery.models import Drain, Phase
+from runs.gates import place_gate
+from runs.models import AuditRecord, Gate, Run
 from tests.api.conftest import Desk
 from tests.cli.manage import AtTerminal, manage, refused
+from tests.rig.ledger import wait_until
 
 
 def test_a_drain_is_ordered_warned_about_and_lifted(desk: Desk) -> None:
@@ -69,6 +78,81 @@ def test_a_wait_of_nothing_is_over_as_soon_as_the_workers_have_heard(desk: Desk)
     desk.worker.session.lease = 1.0
     done = manage("drain", "--scope", "agent:nobody", "--wait")
     assert done.code == 0 and done.rows[0][1] == "done"
+
+
+def test_a_wait_follows_the_drain_that_there_is_and_takes_over_until_gone(desk: Desk) -> None:
+    """As the stop of a worker that an operator has drained first, or a pipeline that was interrupted."""
+    desk.worker.session.lease = 1.0
+    drain = order_drain(scope="worker:desk", timeout=600, reason="new kernel", actor="olga")
+    again = manage("drain", "--scope", "worker:desk", "--until-gone", "--wait", "--reason", "systemd stops it")
+    assert (again.code, again.last) == (0, str(drain.pk)) and again.rows[0][1] == "done"
+    assert f"olga ordered drain {drain.pk}: new kernel" in again.err
+    drain.refresh_from_db()
+    assert drain.until_gone and drain.gate.lifted_at is None and Drain.objects.count() == 1
+    assert AuditRecord.objects.filter(act="drain.until_gone", reason="systemd stops it").count() == 1
+    assert manage("drain", "--scope", "worker:desk", "--wait").code == 0, "one that has ended is followed too"
+
+
+def test_a_wait_of_a_drain_with_a_later_deadline_has_its_own_patience(desk: Desk) -> None:
+    held(desk)
+    order_drain(scope="worker:desk", timeout=3600, reason="new kernel", actor="olga")
+    began = time.monotonic()
+    late = manage("drain", "--scope", "worker:desk", "--timeout", "1", "--wait")
+    assert late.code == 3 and time.monotonic() - began < 60
+    assert late.rows[-2][1] in ("stopping", "reaching"), "the drain itself goes on"
+
+
+def test_a_wait_goes_on_behind_the_deadline_of_the_drain_that_there_is(desk: Desk) -> None:
+    desk.worker.session.lease = 1.0
+    run_id = held(desk)
+    order_drain(scope="worker:desk", timeout=1, reason="new kernel", actor="olga")
+
+    def ends() -> None:
+        wait_until(lambda: Drain.objects.get().phase == Phase.HANDED_OVER, "its deadline comes")
+        Run.objects.filter(id=run_id).update(session_id=None, status="queued")
+
+    with ThreadPoolExecutor(1) as threads:
+        freed = threads.submit(closing_its_connection, ends)
+        assert manage("drain", "--scope", "worker:desk", "--timeout", "60", "--wait").code == 0
+        freed.result()
+
+
+def test_a_wait_at_a_gate_that_is_no_drain_gives_it_a_deadline_and_leaves_it(desk: Desk) -> None:
+    desk.worker.session.lease = 1.0
+    gate = place_gate(scope="worker:desk", reason="look first", actor="max")
+    done = manage("drain", "--scope", "worker:desk", "--until-gone", "--wait", "--reason", "the pod stops")
+    drain = Drain.objects.get()
+    assert done.code == 0 and (drain.gate, drain.reason, drain.until_gone) == (gate, "the pod stops", False)
+    assert gate.lifted_at is None and "ordered drain" in refused(manage("drain", "--scope", "worker:desk"))
+
+
+def test_a_database_that_is_away_is_not_waited_for_longer_than_was_said(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever stops a worker counts on it: what comes after this wait needs its own time."""
+    held(desk)
+
+    def away() -> None:
+        raise OperationalError("the connection is refused")
+
+    monkeypatch.setattr("recovery.management.commands.drain.advance_drains", away)
+    gone = manage("drain", "--scope", "worker:desk", "--timeout", "1", "--wait")
+    assert gone.code == 3 and "still does not answer" in gone.err
+
+
+def held(desk: Desk) -> UUID:
+    """A run that the worker holds."""
+    manage("start", "desk", "--input", '{"amount_cents": 1}')
+    run = Run.objects.get()
+    Run.objects.filter(id=run.id).update(session_id=desk.worker.session.id, status="running", epoch=1)
+    return run.id
+
+
+def closing_its_connection(act: Callable[[], None]) -> None:
+    try:
+        act()
+    finally:
+        connection.close()
 
 
 def test_wrong_words_are_refused(desk: Desk) -> None:

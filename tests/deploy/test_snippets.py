@@ -23,6 +23,7 @@ from typing import Any
 import pytest
 import yaml
 
+from recovery.drains import order_drain
 from recovery.models import Drain
 from runs.models import Run, WorkerSession
 from runs.queries import entries_of
@@ -188,6 +189,21 @@ def test_a_worker_stops_empty_and_nothing_is_in_doubt(
     fleet.worker()
     fleet.until(lambda: Run.objects.get(id=run_id).status == "done", "it goes on elsewhere")
     assert_done_once(ledger, fleet.rests(run_id))
+
+
+@pytest.mark.slow
+def test_a_worker_that_an_operator_has_drained_before_is_waited_for_too(
+    fleet: Fleet, ledger: Ledger, begin: Callable[..., Tool]
+) -> None:
+    stopped = begin("systemd", timeout=60, grace=1)
+    fleet.sweeper()
+    run_id = start("slow", {"seconds": 8})
+    fleet.until(lambda: ledger.calls(f"{run_id}:1"), "the call is under way")
+    order_drain(scope=f"worker:{NAME}", timeout=1, reason="new kernel", actor="olga")
+    stopped.stop()
+    assert stopped.process.returncode == 0, "it left by itself"
+    assert [e.kind for e in entries_of(run_id)].count("OBS") == 1, "its call was waited for"
+    fleet.until(lambda: Drain.objects.get().gate.lifted_at is not None, "its gate is lifted")
 
 
 @each

@@ -20,6 +20,7 @@ from recovery.drains import (
     Progress,
     advance_drains,
     find_drain,
+    join_drain,
     order_drain,
     preview,
     progress,
@@ -58,7 +59,7 @@ EVERYTHING = "all"
 @the_scope
 @click.option("--timeout", type=Number(), default=DEFAULT_TIMEOUT, show_default=True, metavar="S", help="Seconds.")
 @click.option("--reason", default="drained at the shell", show_default=True, help="Kept with the drain and its gate.")
-@click.option("--wait", is_flag=True, help="Until nothing is in flight, or the deadline.")
+@click.option("--wait", is_flag=True, help="Until nothing is in flight, or the deadline; of a drain that there is too.")
 @click.option("--until-gone", is_flag=True, help="Of a worker: lifted by itself once its process is gone.")
 @click.option("--dry-run", is_flag=True, help="Only say what it would touch.")
 @as_json
@@ -80,16 +81,34 @@ def words(
         return DONE
     if everything and screen.terminal and sys.stdin.isatty() and not agreed(seen):
         return REFUSED
-    drain = order_drain(scope=scope, timeout=timeout, reason=reason, actor=shell_actor(), until_gone=until_gone)
-    if wait:
-        screen.note(f"drain {drain.pk}: the deadline is {drain.deadline_at:%Y-%m-%d %H:%M:%S} UTC")
-        try:
-            drain = wait_for(screen, drain.pk)
-        except KeyboardInterrupt:
-            screen.note(f"\nDrain {drain.pk} stays in force. Follow it on /drains/{drain.pk}, or lift it: "
-                        f"manage.py undrain --scope {drain.pk}")  # fmt: skip
-            return INTERRUPTED
-    return tell(screen, drain, as_json)
+    actor = shell_actor()
+    if not wait:
+        drain = order_drain(scope=scope, timeout=timeout, reason=reason, actor=actor, until_gone=until_gone)
+        return tell(screen, drain, as_json)
+    drain, new = join_drain(scope=scope, timeout=timeout, reason=reason, actor=actor, until_gone=until_gone)
+    return follow(screen, drain, timeout, as_json, joined=not new)
+
+
+def follow(screen: Screen, drain: Drain, timeout: float, as_json: bool, joined: bool) -> int:
+    """`joined`: somebody has drained the scope already."""
+    if joined:
+        screen.note(f"{drain.scope} is drained already: {drain.owner} ordered drain {drain.pk}: {drain.reason}")
+    screen.note(f"drain {drain.pk}: the deadline is {drain.deadline_at:%Y-%m-%d %H:%M:%S} UTC")
+    try:
+        seen = wait_for(screen, drain.pk, time.monotonic() + timeout, joined)
+    except KeyboardInterrupt:
+        screen.note(f"\nDrain {drain.pk} stays in force. Wait for it with the same command, follow it on "
+                    f"/drains/{drain.pk}, or lift it: manage.py undrain --scope {drain.pk}")  # fmt: skip
+        return INTERRUPTED
+    if seen is None:
+        screen.note("the time is over, and the database still does not answer")
+        return PASSED
+    if seen.drain.ended_at is None and not as_json:
+        screen.table(COLUMNS, flying_rows(screen, seen))
+    code = tell(screen, seen.drain, as_json)
+    if joined and code != FAILED:
+        code = DONE if seen.remaining == 0 else FAILED if seen.drain.gate.lifted_at is not None else PASSED
+    return code
 
 
 def agreed(seen: Preview) -> bool:
@@ -98,16 +117,18 @@ def agreed(seen: Preview) -> bool:
     return click.confirm(f"Drain everything ({flying})?", err=True)
 
 
-def wait_for(screen: Screen, drain_id: int) -> Drain:
-    """Until it has ended. A database that is away is waited for: the drain is in it, and so is the deadline."""
+def wait_for(screen: Screen, drain_id: int, until: float, joined: bool) -> Progress | None:
+    """Until it is over. A database that is away is waited for, but no longer than `until` (monotonic): whoever called
+    this has its own patience. None: it did not answer then.
+    """
     said, away = "", False
     answers: SimpleQueue[Progress | Exception] = SimpleQueue()
     while True:
         threading.Thread(target=look, args=(drain_id, answers), daemon=True).start()
         seen = answer_of(answers)
         if isinstance(seen, Progress):
-            if seen.drain.ended_at is not None:
-                return seen.drain
+            if is_over(seen, until, joined):
+                return seen
             if away or state_of(seen) != said:
                 said, away = state_of(seen), False
                 screen.note(said)
@@ -117,9 +138,21 @@ def wait_for(screen: Screen, drain_id: int) -> Drain:
             away = True
             screen.note(f"the database does not answer, the drain stays in force: {str(seen).splitlines()[0]}")
         time.sleep(LOOKS)
+        if away and time.monotonic() >= until:
+            return None
 
 
 def look(drain_id: int, answers: SimpleQueue[Progress | Exception]) -> None:
+def is_over(seen: Progress, until: float, joined: bool) -> bool:
+    """One that somebody else ordered has another deadline: behind it calls may still return, before it the time that
+    was given for this wait may be over."""
+    if not joined:
+        return seen.drain.ended_at is not None
+    if seen.drain.ended_at is None:
+        return time.monotonic() >= until
+    return seen.remaining == 0 or seen.drain.gate.lifted_at is not None or time.monotonic() >= until
+
+
     """In a thread of its own, with a connection of its own: a database that hangs would keep Ctrl-C waiting too."""
     try:
         advance_drains()
@@ -184,7 +217,7 @@ def tell_preview(screen: Screen, seen: Preview, as_json: bool) -> None:
     screen.say("in doubt", str(seen.in_doubt))
 
 
-def flying_rows(screen: Screen, seen: Preview) -> Iterator[tuple[Cell, ...]]:
+def flying_rows(screen: Screen, seen: Preview | Progress) -> Iterator[tuple[Cell, ...]]:
     for one in seen.in_flight:
         yield flying_row(screen, one, (seen.as_of - one.since).total_seconds())
 

@@ -137,12 +137,11 @@ def wait_for(screen: Screen, drain_id: int, until: float, joined: bool) -> Progr
         elif not away:
             away = True
             screen.note(f"the database does not answer, the drain stays in force: {str(seen).splitlines()[0]}")
-        time.sleep(LOOKS)
         if away and time.monotonic() >= until:
             return None
+        time.sleep(LOOKS)
 
 
-def look(drain_id: int, answers: SimpleQueue[Progress | Exception]) -> None:
 def is_over(seen: Progress, until: float, joined: bool) -> bool:
     """One that somebody else ordered has another deadline: behind it calls may still return, before it the time that
     was given for this wait may be over."""
@@ -153,6 +152,7 @@ def is_over(seen: Progress, until: float, joined: bool) -> bool:
     return seen.remaining == 0 or seen.drain.gate.lifted_at is not None or time.monotonic() >= until
 
 
+def look(drain_id: int, answers: SimpleQueue[Progress | Exception]) -> None:
     """In a thread of its own, with a connection of its own: a database that hangs would keep Ctrl-C waiting too."""
     try:
         advance_drains()

@@ -27,8 +27,8 @@ Flow = Callable[["RunView"], Generator[Any, Any, Any]]
 class FunctionModel:
     """The model slot filled by a function: `ask(state) -> (moves, usage)`. Its answers are journaled before use.
 
-    `model`, `prompt` and `settings` (what JSON knows) say what the function asks, and how: they are part of the release,
-    so that another prompt needs another version. Nothing is sent from here; the function sends it.
+    `model`, `prompt` and `settings` (what JSON knows) say what the function asks, and how: they are part of the
+    release, so that another prompt needs another version. Nothing is sent from here; the function sends it.
     """
 
     ask: Callable[[RunView], tuple[Move | list[Move], dict[str, Any]]]

@@ -7,7 +7,7 @@ arguments lie in, and for who reads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from operator import eq
@@ -150,8 +150,8 @@ def is_erased(slot: Slot) -> bool:
 
 
 def told(slot: Slot) -> str:
-    """How it stands: its outcome, or its state."""
-    return slot.outcome or slot.state
+    """How it stands: its outcome, or its state; of a child that it has been started, however it fared."""
+    return "started" if slot.child is not None else slot.outcome or slot.state
 
 
 def identical(mine: Any, theirs: Any) -> bool:
@@ -171,16 +171,11 @@ def equal(mine: Any, theirs: Any, alike: Alike = identical) -> bool:
     return alike(mine, theirs)
 
 
-def uncovered(found: Collection[Repeat], slot: Slot, succeeded_at: Callable[[Repeat], float | None]) -> list[Repeat]:
-    """Those that the decider of its approval was not told of, and those that succeeded after the grant."""
-    approval = slot.approval
-    if approval is None:
-        return list(found)
-    named = {(repeat.run, repeat.step) for repeat in approval.repeats}
-    granted = approval.at.timestamp() if approval.verdict == "granted" else inf
-    return [
-        repeat for repeat in found if (repeat.run, repeat.step) not in named or (succeeded_at(repeat) or 0.0) > granted
-    ]
+def uncovered(found: Iterable[Repeat], named: Iterable[Repeat]) -> list[Repeat]:
+    """Those that whoever let it was not told of, or was told of as less than they are by now: what was to be expected
+    then has perhaps happened, or surely. `named`: as it was told, when it was asked for."""
+    told = {(repeat.run, repeat.step): repeat.weight for repeat in named}
+    return [repeat for repeat in found if repeat.weight > told.get((repeat.run, repeat.step), -1)]
 
 
 @dataclass(frozen=True, slots=True)

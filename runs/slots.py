@@ -68,7 +68,9 @@ class Edit:
 STANDS = {
     "succeeded": "which succeeded", "in_doubt": "of which nobody knows yet whether it happened",
     "awaiting_approval": "which waits for approval", "pending": "which is about to be sent",
+    "started": "which was started",
 }  # fmt: skip
+WEIGHTS = {"awaiting_approval": 0, "pending": 0, "in_doubt": 1}  # to be expected, perhaps done; all else was done
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,11 @@ class Repeat:
     @property
     def record(self) -> dict[str, Any]:
         return {"run": str(self.run), "seq": self.seq, "step": self.step, "outcome": self.outcome}
+
+    @property
+    def weight(self) -> int:
+        """How much has happened of it: the more, the more somebody has to be told who lets it happen again."""
+        return WEIGHTS.get(self.outcome, 2)
 
     @property
     def in_words(self) -> str:

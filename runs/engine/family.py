@@ -45,7 +45,7 @@ class FamilyGate:
             return found
         if isinstance(act, RequestApproval):
             return replace(act, repeats=tuple(found))
-        if not uncovered(found, slot, self.succeeded_at):
+        if not uncovered(found, () if slot.approval is None else slot.approval.repeats):
             return act
         return RequestApproval("" if slot.approval is None else f"it is {repeats_in_words(found)}", tuple(found))
 
@@ -57,8 +57,7 @@ class FamilyGate:
         found = self.found(state, slot, eq)
         if isinstance(found, WaitUntil):
             return found
-        let = {(repeat.run, repeat.step) for repeat in slot.let}
-        if all((repeat.run, repeat.step) in let for repeat in found):
+        if not uncovered(found, slot.let):
             return act
         same = repeats_in_words(found)
         return Hold(f"it would start {slot.tool} (step {slot.step}) with {same}: resume it to let it", tuple(found))
@@ -84,7 +83,3 @@ class FamilyGate:
             case AwaitPerson("awaiting_approval"):
                 return slot.approval is not None and slot.approval.open
         return False
-
-    def succeeded_at(self, repeat: Repeat) -> float | None:
-        theirs = self.relatives.states[repeat.run].slots[repeat.step]
-        return theirs.obs_at.timestamp() if theirs.outcome == "succeeded" and theirs.obs_at is not None else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -15,8 +16,10 @@ from runs.approvals import decide_approval
 from runs.commands import cancel_run, resume_run
 from runs.models import Run
 from runs.queries import entries_of, state_of
+from runs.relatives import uncovered
 from runs.sdk import Call, RunView, flow
 from runs.short_ids import short_id
+from runs.slots import Repeat
 from tests.rig import tools
 from tests.rig.crew import Crew, journal, start
 from tests.rig.ledger import Ledger
@@ -138,6 +141,38 @@ def test_a_source_that_goes_on_looks_at_its_fork_too(crew: Crew, ledger: Ledger)
     assert crew.drive(run_id).status == "done"
 
 
+def test_what_happened_after_it_was_named_is_told_before_it_happens_again(crew: Crew, ledger: Ledger) -> None:
+    run_id = start("approval", {"effect": "keyed"})
+    crew.drive(run_id)
+    forked = fork(run_id, 1)
+    crew.drive(forked.id)  # its approver is told that the source's waits for approval
+    crew.drive(run_id)
+    approve(run_id, 1)
+    if crew.drive(run_id).status != "done":  # it looked at its fork meanwhile
+        approve(run_id, 1)
+        assert crew.drive(run_id).status == "done"
+    approve(forked.id, 1)
+    told = crew.drive(forked.id)
+    assert told.status == "awaiting_approval" and "which succeeded" in told.reason
+    assert sent(ledger, forked.id) == [0]
+    approve(forked.id, 1)
+    assert crew.drive(forked.id).status == "done" and sent(ledger, forked.id) == [1]
+
+
+def test_a_child_that_was_only_expected_when_somebody_let_it_is_told_once_it_was_started(
+    crew: Crew, ledger: Ledger
+) -> None:
+    run_id = start("parent", {"children": [{"agent": "keyed", "input": {"amount_cents": 3}}]})
+    named = Repeat(run_id, 2, 1, "pending")
+    assert uncovered([named], [named]) == []
+    for outcome in ("started", "succeeded", "erased"):
+        assert uncovered([replace(named, outcome=outcome)], [named]) != [], outcome
+    crew.drive(run_id)
+    forked = fork(run_id, 1)
+    told = crew.drive(forked.id)
+    assert told.status == "held" and "which was started" in told.reason
+
+
 # -- children ---------------------------------------------------------------------------------------------------------
 
 
@@ -197,5 +232,7 @@ def test_what_is_asked_about_anew_gives_up_its_place_among_limited_calls(crew: C
     assert crew.drive(one.id).status == "awaiting_approval"  # the other has come meanwhile
     assert crew.drive(other.id).status == "done"
     assert crew.drive(third).status == "done"
+    approve(one.id, 1)
+    assert crew.drive(one.id).status == "awaiting_approval"  # and has succeeded
     approve(one.id, 1)
     assert crew.drive(one.id).status == "done"

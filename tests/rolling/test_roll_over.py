@@ -34,7 +34,7 @@ from tests.rig.ledger import ROOT
 
 BEFORE = (Path(__file__).parent / "BEFORE").read_text().split()[0]
 SHIPPED = Path(__file__).parent / "shipped"
-STEPS = 80  # some 15 s of work
+STEPS = 300  # half a minute of work, unless they are told to hurry
 
 
 @pytest.fixture(scope="session")
@@ -137,14 +137,14 @@ def test_both_codes_drive_the_same_runs_there_and_back(deploy: Deploy) -> None:
     fleet = deploy.fleet
     before = deploy.worker("before")
     waiting = [deploy.start("before", "waits", {}), deploy.start("after", "waits", {})]
-    runs = [begin("steps"), begin("decides")]
+    runs = [begin("steps"), begin("decides"), begin("thinks")]
     fleet.until(lambda: all(len(entries_of(run)) > 5 for run in [*runs, *waiting]), "the code of before has begun")
 
     after = deploy.worker("after")  # side by side
     runs += [begin("steps"), begin("decides")]
     deploy.stop(before)  # the deploy: runs that it held go on under the new code
-    fleet.until(lambda: all(latest(run).epoch > 1 for run in runs[:2]), "the new code goes on with them")
-    assert not any(latest(run).kind == "DONE" for run in runs[:2]), "too quick to be taken over: raise STEPS"
+    fleet.until(lambda: all(latest(run).epoch > 1 for run in runs[:3]), "the new code goes on with them")
+    assert not any(latest(run).kind == "DONE" for run in runs[:3]), "too quick to be taken over: raise STEPS"
 
     before = deploy.worker("before")  # the way back
     deploy.stop(after)
@@ -153,6 +153,7 @@ def test_both_codes_drive_the_same_runs_there_and_back(deploy: Deploy) -> None:
     fleet.until(lambda: all(any(e.kind == "CHILD" for e in entries_of(run)) for run in waiting), "children are born")
     after = deploy.worker("after")
     deploy.stop(before)
+    (deploy.books / "hurry").touch()
 
     fleet.until(lambda: all(asks(run) for run in waiting), "questions are asked")
     for run in waiting:
@@ -189,7 +190,12 @@ def approve(run: UUID) -> None:
 
 def check_books(books: Path) -> None:
     """Each key acted once: the other side keeps to it, and no call got a second key for the same step."""
-    effects = [name for name in books.iterdir() if name.suffix != ".log" and name.name != "calls"]
+    effects = [
+        name for name in books.iterdir() if name.suffix != ".log" and name.name not in ("calls", "asked", "hurry")
+    ]
     entries = [entry for run in Run.objects.all() for entry in entries_of(run.id)]
     wanted = sum(entry.kind == "TOOL_CALL" and entry.body["effect"] == "keyed" for entry in entries)
     assert len(effects) == wanted
+    asked = (books / "asked").read_text().splitlines()
+    answered = [entry for entry in entries if entry.kind == "PLAN" and entry.actor == "model"]
+    assert len(answered) == len(set(asked)), "what the model said is not asked for again"

@@ -5,8 +5,15 @@ import time
 from pathlib import Path
 
 from runs.sdk import Agent, Ask, Call, Finish, Spawn, ToolContext, WaitFor, flow, tool
+from runs.sdk.models import FunctionModel
 
 BOOKS = Path(os.environ.get("ROLLED_BOOKS", "."))
+
+
+def rest(seconds: float) -> None:
+    """A run must last until it is taken over, however slow the machine; then it may hurry."""
+    if not (BOOKS / "hurry").exists():
+        time.sleep(seconds)
 
 
 @tool(effect="keyed", timeout=30)
@@ -14,7 +21,7 @@ def book(ctx: ToolContext, number: int) -> dict:
     """One line for each call, one file for each effect: the other side keeps to the key."""
     with (BOOKS / "calls").open("a") as calls:
         calls.write(f"{ctx.key}\n")
-    time.sleep(0.1)
+    rest(0.1)
     name = BOOKS / ctx.key.replace(":", "-")
     name.touch()
     return {"number": number, "key": ctx.key}
@@ -22,7 +29,7 @@ def book(ctx: ToolContext, number: int) -> dict:
 
 @tool(effect="read", timeout=30)
 def look(ctx: ToolContext, number: int) -> int:
-    time.sleep(0.05)
+    rest(0.05)
     return number * 2
 
 
@@ -60,3 +67,14 @@ def decide(state):
 
 
 decides = Agent(name="decides", version="1", tools=[book], decide=decide)
+
+
+def answer(state):
+    """A model's answers: each is asked for once, whatever is deployed meanwhile."""
+    rest(0.1)
+    with (BOOKS / "asked").open("a") as asked:
+        asked.write(f"{state.id} {len(state.calls)}\n")
+    return decide(state), {"tokens": 10}
+
+
+thinks = Agent(name="thinks", version="1", tools=[book], decide=FunctionModel(answer, model="thinker-2026-05-01"))

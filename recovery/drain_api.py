@@ -36,7 +36,7 @@ from runs.rest.schemas import Given, Name, Reason, problems
 router = Router(tags=["drains"])
 DrainId = Annotated[int, Path(ge=1, le=LAST_ID)]
 SCOPE = "all, agent:X, release:X@V, worker:W, region:R or tool:T"
-LIFTED = "lifted"  # the reason of who gives none
+LIFTED = "lifted over the API"  # the reason of who gives none
 
 
 # -- shapes ------------------------------------------------------------------------------------------------------------
@@ -83,7 +83,8 @@ class HandedOverOut(BaseModel):
     key: str
     effect: str
     since: datetime
-    age: float = Field(description="Seconds, at the deadline.")
+    age: float = Field(description="Seconds, when the drain ended.")
+    lost: bool = Field(description="Whether its worker was gone by then.")
     status: str = Field(description="Of the run, by now.")
     outcome: str = Field(description="Of the call, by now: open, in doubt, or how it was settled.")
     settled_at: datetime | None
@@ -116,12 +117,13 @@ class DrainDetail(DrainOut):
     remaining: int
     oldest_age: float | None
     in_flight: list[CallOut]
+    left_behind: list[CallOut] = Field(description="Of workers that were lost since it began: at no checkpoint.")
     blockers: list[BlockerOut]
     not_yet_at: list[str] = Field(description="Live workers that may not have heard of the gate.")
     parked: dict[str, int] = Field(description="Runs in the scope that no worker holds, by status. They do not block.")
     at_gate: int = Field(description="Of them, those that wait for this gate alone.")
     in_doubt: int
-    lost: int = Field(description="Runs whose worker is gone: resume has them.")
+    lost: int = Field(description="Runs whose worker was gone before: resume has them.")
     nowhere: list[NowhereOut]
     warnings: list[str]
     handed_over: list[HandedOverOut]
@@ -210,6 +212,7 @@ def drain_detail(drain: Drain, user: Person | None = None) -> DrainDetail:
         remaining=now.remaining,
         oldest_age=now.oldest_age,
         in_flight=calls_out(now.in_flight, now.as_of, drain.deadline_at),
+        left_behind=calls_out(now.left_behind, now.as_of, drain.deadline_at),
         blockers=blockers_out(now.blockers, now.as_of, drain.deadline_at),
         not_yet_at=list(now.not_yet_at),
         parked=dict(now.parked),

@@ -33,7 +33,7 @@ from recovery.drains_told import (
 )
 from recovery.errors import DrainEnded, DrainExists, DrainLifted, DrainNotFound
 from recovery.handed_over import reported
-from recovery.in_flight import Reach, database_now, in_flight, lost, reach_of
+from recovery.in_flight import Reach, database_now, in_flight, left_behind, lost, reach_of
 from recovery.models import Drain, Phase
 from recovery.telling import tell_held
 from runs.audit import record
@@ -216,11 +216,8 @@ def advance(drain: Drain) -> None:
     if drain.ended_at is None:
         if drain.phase == Phase.STOPPING and not behind(drain.gate, reach, now):
             enter(drain, Phase.REACHING, now)
-        left = remaining(reach)
-        if left == 0 and drain.phase == Phase.REACHING:
-            finish(drain, Phase.DONE, now, {"lost": lost(reach)})
-        elif now >= drain.deadline_at:
-            hand_over(drain, reach, now)
+        if (drain.phase == Phase.REACHING and remaining(reach) == 0) or now >= drain.deadline_at:
+            end(drain, reach, now)
     if drain.until_gone and drain.gate.lifted_at is None and drain.ended_at is not None and is_gone(drain, reach):
         drain.gate = lift_gate(gate_id=drain.gate_id, reason="the worker is gone", actor=SYSTEM, audited=False)
         mark(drain, reach)
@@ -249,12 +246,18 @@ def unmark() -> None:
         cursor.execute(UNMARK)
 
 
-def hand_over(drain: Drain, reach: Reach, now: datetime) -> None:
-    left = in_flight(reach)
-    if not left:  # the last one came to its checkpoint in this very moment
-        finish(drain, Phase.DONE, now, {"lost": lost(reach)})
+def end(drain: Drain, reach: Reach, now: datetime) -> None:
+    """It is empty, or its deadline has come. What a worker that was lost meanwhile has left is at no checkpoint: until
+    the deadline another may take it over and bring it to one. From a place it can only go on elsewhere."""
+    flying, gone = in_flight(reach), left_behind(reach, drain.created_at)
+    if gone and not reach.is_place and now < drain.deadline_at:
         return
-    finish(drain, Phase.HANDED_OVER, now, {"lost": lost(reach), "runs": [reported(one, now) for one in left]})
+    before = {"lost": lost(reach) - (0 if reach.is_place else len(gone))}
+    if not (flying or gone):
+        finish(drain, Phase.DONE, now, before)
+        return
+    runs = [reported(one, now) for one in flying] + [reported(one, now, lost=True) for one in gone]
+    finish(drain, Phase.HANDED_OVER, now, before | {"runs": runs})
 
 
 def enter(drain: Drain, phase: Phase, at: datetime) -> None:

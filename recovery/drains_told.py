@@ -22,6 +22,7 @@ from recovery.in_flight import (
     held_runs,
     in_doubt,
     in_flight,
+    left_behind,
     longest_timeout,
     lost,
     nowhere,
@@ -136,11 +137,15 @@ def preview(scope: str, timeout: float, user: Person | None = None) -> Preview:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A drain as it is now. `began_with`: runs in flight when it was ordered; None for who sees but some agents."""
+    """A drain as it is now. `began_with`: runs in flight when it was ordered; None for who sees but some agents.
+
+    `left_behind`: by workers that were lost since then; `lost`: by others, before.
+    """
 
     drain: Drain
     as_of: datetime
     in_flight: Sequence[InFlight]
+    left_behind: Sequence[InFlight]
     blockers: Sequence[Blocker]
     not_yet_at: Sequence[str]  # workers that may not have heard of the gate
     parked: Mapping[str, int]
@@ -154,7 +159,8 @@ class Progress:
 
     @property
     def remaining(self) -> int:
-        return len(self.in_flight)
+        """At no checkpoint yet."""
+        return len(self.in_flight) + len(self.left_behind)
 
     @property
     def at_checkpoint(self) -> int | None:
@@ -193,17 +199,18 @@ class Progress:
 def progress(drain: Drain, user: Person | None = None) -> Progress:
     """What is in flight now, also after the deadline: calls may return until their process ends."""
     now, reach = database_now(), reach_of(drain.scope)
-    found = in_flight(reach, user)
+    found, gone = in_flight(reach, user), left_behind(reach, drain.created_at, user)
     return Progress(
         drain=drain,
         as_of=now,
         in_flight=found,
+        left_behind=gone,
         blockers=blockers_of(found),
         not_yet_at=behind(drain.gate, reach, now) if drain.gate.lifted_at is None else (),
         parked=parked(reach, user),
         at_gate=at_gate(drain.scope, user) if drain.gate.lifted_at is None else 0,
         in_doubt=in_doubt(reach, user),
-        lost=lost(reach, user),
+        lost=lost(reach, user) - (0 if reach.is_place else len(gone)),
         nowhere=nowhere(reach, found, user),
         longest=longest_timeout(reach, found, user),
         unknown=unknown_in(drain.scope),
@@ -252,6 +259,7 @@ def conditions(user: Person | None = None) -> list[Condition]:
     for drain in drains:
         left = None
         if drain.phase in UNDER_WAY and not drain.scope.startswith("tool:"):
-            left = remaining(reach_of(drain.scope), user)
+            reach = reach_of(drain.scope)
+            left = remaining(reach, user) + len(left_behind(reach, drain.created_at, user))
         made.append(Condition(drain, left, max((drain.deadline_at - now).total_seconds(), 0.0)))
     return made

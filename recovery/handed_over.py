@@ -38,7 +38,8 @@ OPEN = "open"
 
 @dataclass(frozen=True, slots=True)
 class HandedOver:
-    """A run that was in flight at the deadline. `age`: seconds that its call was open then.
+    """A run that was at no checkpoint when the drain ended. `age`: seconds that its call was open then; `lost`: whether
+    its worker was gone by then.
 
     `outcome`: of the call, by now: open, in doubt, pending, or how it was settled; empty: there was none. `status`: of
     the run, by now.
@@ -55,12 +56,13 @@ class HandedOver:
     step: int | None
     key: str
     effect: str
+    lost: bool
     status: str
     outcome: str
     settled_at: datetime | None
 
 
-def reported(one: InFlight, now: datetime) -> dict[str, Any]:
+def reported(one: InFlight, now: datetime, lost: bool = False) -> dict[str, Any]:
     """As the drain's report keeps it."""
     call = one.call
     return {
@@ -75,6 +77,7 @@ def reported(one: InFlight, now: datetime) -> dict[str, Any]:
         "step": call.step if call else None,
         "key": call.key if call else "",
         "effect": call.effect if call else "",
+        "lost": lost,
     }
 
 
@@ -107,7 +110,8 @@ def became(told: Sequence[dict[str, Any]]) -> Iterator[HandedOver]:
             outcome = str(decode(body).get("outcome", "settled")) if at else unsettled(run, one["step"])
         yield HandedOver(
             run.id, one["agent"], one["version"], one["worker"], one["doing"], datetime.fromisoformat(one["since"]),
-            one["age"], one["seq"], one["step"], one["key"], one["effect"], run.status, outcome, at,
+            one["age"], one["seq"], one["step"], one["key"], one["effect"],
+            bool(one.get("lost")), run.status, outcome, at,
         )  # fmt: skip
 
 

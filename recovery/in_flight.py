@@ -1,13 +1,13 @@
 """What is in flight in a scope: the runs that live workers hold, what each does just now, and where else it could go.
 
 In flight is what a session holds that nobody has ended, also one that is silent: its process may still be at work. What
-an ended session left behind is not in flight; resume has it.
+an ended session left behind is not in flight, and not at a checkpoint either; resume has it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -78,12 +78,19 @@ class Reach:
     def tool(self) -> str | None:
         return self.what if self.kind == "tool" else None
 
+    def contains(self, session: WorkerSession) -> bool:
+        """Of a place."""
+        return (
+            self.what in names_of(session.name, session.pool) if self.kind == "worker" else session.region == self.what
+        )
+
 
 def reach_of(scope: str) -> Reach:
     kind, _, what = scope.partition(":")
     live = list(WorkerSession.objects.filter(ended_at__isnull=True).defer("totals", "codes").order_by("name"))
     if kind in ("worker", "region"):
-        inside = [s for s in live if (what in names_of(s.name, s.pool) if kind == "worker" else s.region == what)]
+        place = Reach(kind, what, ())
+        inside = [session for session in live if place.contains(session)]
         return Reach(kind, what, inside, [session for session in live if session not in inside])
     named = releases_in(kind, what)
     if named is None:
@@ -173,8 +180,21 @@ HELD = ("id", "agent", "release_id", "session_id", "since", "input")
 
 def in_flight(reach: Reach, user: Person | None = None) -> list[InFlight]:
     """Exactly what is in flight now, the longest at what it does first."""
-    workers = {session.id: session for session in reach.sessions}
-    rows = list(held_runs(reach, user).only(*HELD))
+    return told_in(held_runs(reach, user), {session.id: session for session in reach.sessions}, reach.tool)
+
+
+def left_behind(reach: Reach, since: datetime, user: Person | None = None) -> list[InFlight]:
+    """As they were: runs that workers in the scope held when they were lost, or left with a call open, since then."""
+    ended = WorkerSession.objects.filter(ended_at__gte=since, run__ended_at__isnull=True).distinct()
+    gone = {session.id: session for session in ended if not reach.is_place or reach.contains(session)}
+    rows = Run.objects.filter(session_id__in=gone, ended_at__isnull=True)
+    if reach.releases is not None:
+        rows = rows.filter(release_id__in=reach.releases)
+    return told_in(seen_by(user, rows), gone, reach.tool) if gone else []
+
+
+def told_in(held: QuerySet[Run], workers: Mapping[UUID, WorkerSession], tool: str | None) -> list[InFlight]:
+    rows = list(held.only(*HELD))
     found: list[InFlight] = []
     for first in range(0, len(rows), BATCH):
         part = rows[first : first + BATCH]
@@ -182,7 +202,7 @@ def in_flight(reach: Reach, user: Person | None = None) -> list[InFlight]:
         for row in part:
             assert row.session_id is not None
             told = told_of(row, workers[row.session_id], fold(row.id, tails.get(row.id, ())))
-            if reach.tool is None or any(call.does == CALL and call.tool == reach.tool for call in told.calls):
+            if tool is None or any(call.does == CALL and call.tool == tool for call in told.calls):
                 found.append(told)
     return sorted(found, key=lambda one: (one.since, one.run_id))
 

@@ -106,6 +106,8 @@ class Panel:
     def pieces(self) -> list[Piece]:
         counts = Counter(one.does for one in self.told.in_flight)
         found = [Piece("done", "at a checkpoint", self.reached)] if self.reached else []
+        if self.told.left_behind:
+            found.append(Piece("lost", "left by a lost worker", len(self.told.left_behind)))
         return laid_out([*found, *(Piece(look, word, counts[does]) for does, look, word in PIECES if counts[does])])
 
     @property

@@ -140,6 +140,22 @@ def test_at_the_limit_it_falls_back_to_recovery(fleet: Fleet, ledger: Ledger) ->
     assert_done_once(ledger, ends(fleet, run_id))
 
 
+def test_a_worker_that_is_killed_meanwhile_has_brought_nothing_to_a_checkpoint(fleet: Fleet, ledger: Ledger) -> None:
+    """A pipeline hears that its runs were left, each with its call, though nothing is in flight any more."""
+    worker = fleet.worker()
+    fleet.sweeper()
+    run_id = start("slow", {"seconds": 60})
+    fleet.until(lambda: ledger.calls(f"{run_id}:1"), "the call is under way")
+    command = fleet.run("drain", "--scope", "agent:slow", "--timeout", "8", "--wait")
+    fleet.until(Drain.objects.exists, "it is ordered")
+    worker.send(signal.SIGKILL)
+    fleet.bury(worker)
+    assert command.dies() == 3, command.said()
+    said = command.said()
+    assert f"{run_id}:1" in said and "(lost)" in said and "1 of a lost worker" in said, said
+    assert Drain.objects.get().phase == "handed_over"
+
+
 def test_a_pipeline_waits_until_nothing_is_in_flight(fleet: Fleet, ledger: Ledger) -> None:
     fleet.worker()
     fleet.sweeper()

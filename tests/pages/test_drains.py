@@ -274,6 +274,22 @@ def test_a_model_that_answered_late_is_told_apart_from_a_run_that_went_on(olga: 
     assert ">it went on<" in page(olga, f"/drains/{drain.pk}")
 
 
+def test_what_a_worker_left_that_was_lost_meanwhile_is_no_checkpoint(olga: Client) -> None:
+    worker = session("w1")
+    story = busy(worker)
+    drain = ordered("agent:refund-desk")
+    WorkerSession.objects.filter(id=worker.id).update(ended_at=timezone.now() + timedelta(seconds=1))
+    heard(drain)
+    html = page(olga)
+    assert "0 of 1 run at a checkpoint" in html and "1 left by a lost worker" in html
+    assert "1 run by a worker that was lost meanwhile" in html
+    Drain.objects.filter(pk=drain.pk).update(deadline_at=timezone.now())
+    heard(drain)
+    html = page(olga, f"/drains/{drain.pk}")
+    assert "was not at a checkpoint when it ended" in html and f"{story.run.id}:1" in html
+    assert "Every run" not in html and "0 of 1" in html
+
+
 def test_history_is_paged(olga: Client) -> None:
     session("w1")
     for _ in range(32):

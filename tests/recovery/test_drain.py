@@ -33,6 +33,7 @@ from recovery.handed_over import handed_over
 from recovery.in_flight import InFlight, held_runs, in_flight, reach_of
 from recovery.models import Drain
 from runs.access import set_scope
+from runs.engine.worker import Worker
 from runs.errors import GateExists, GateScopeUnknown, ReasonMissing
 from runs.gates import lift_gate, place_gate
 from runs.models import AuditRecord, Gate, Run, WorkerSession
@@ -188,15 +189,55 @@ def test_at_the_deadline_open_calls_are_listed_and_may_still_return(
     assert now(drain).phase == "handed_over"
 
 
-def test_what_a_dead_worker_left_is_no_checkpoint_and_is_said(crew: Crew, ledger: Ledger) -> None:
-    worker = crew.hire()
+def held_by(crew: Crew, worker: Worker) -> UUID:
+    """A run that the worker drives, between two steps."""
     run_id = start("signals", {"names": ["go"]})
     crew.drive(run_id, worker)
     Run.objects.filter(id=run_id).update(status="running", session_id=worker.session.id)
+    return run_id
+
+
+def test_what_a_worker_leaves_that_dies_meanwhile_is_no_checkpoint_until_another_takes_it_over(crew: Crew) -> None:
+    worker = crew.hire()
+    run_id = held_by(crew, worker)
     drain = order("agent:signals")
     assert now(drain).phase == "stopping", "its worker has not heard of it"
     crew.lose(worker)
+    waits = now(drain)
+    seen = progress(waits)
+    assert (waits.phase, seen.remaining, seen.at_checkpoint, seen.lost) == ("reaching", 1, 0, 0)
+    assert [(one.run_id, one.worker) for one in seen.left_behind] == [(run_id, "w1")] and seen.in_flight == []
+    assert [condition.remaining for condition in conditions()] == [1]
+    crew.drive(run_id, crew.hire())
+    assert becomes(drain, "done").report["lost"] == 0
+
+
+def test_what_nobody_has_taken_over_at_the_deadline_is_handed_over(crew: Crew) -> None:
+    worker = crew.hire()
+    run_id = held_by(crew, worker)
+    drain = order("agent:signals")
+    crew.lose(worker)
+    done = too_late(drain)
+    assert (done.phase, done.report["lost"]) == ("handed_over", 0)
+    assert [(told["run"], told["lost"]) for told in done.report["runs"]] == [(str(run_id), True)]
+
+
+def test_a_worker_that_dies_in_its_own_drain_hands_over_what_it_held(crew: Crew) -> None:
+    """Nothing is in flight there any more, and nothing was brought to a checkpoint."""
+    worker = crew.hire()
+    run_id = held_by(crew, worker)
+    drain, other = order("worker:w1"), order("worker:w2")
+    crew.lose(worker)
     done = now(drain)
+    assert done.phase == "handed_over" and [told["run"] for told in done.report["runs"]] == [str(run_id)]
+    assert now(other).phase == "done"
+
+
+def test_what_was_lost_before_it_began_is_not_waited_for(crew: Crew) -> None:
+    worker = crew.hire()
+    held_by(crew, worker)
+    crew.lose(worker)
+    done = now(order("agent:signals"))
     assert (done.phase, done.report["lost"], progress(done).lost) == ("done", 1, 1)
 
 

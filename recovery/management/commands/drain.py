@@ -45,7 +45,8 @@ COLUMNS = (
 )  # fmt: skip
 REPORT = (*COLUMNS, Column("by now"))
 CODES = exit_codes(
-    exit_1="with --wait: it was called off", exit_3="with --wait: the deadline passed, and what was left is handed over"
+    exit_1="with --wait: it was called off",
+    exit_3="with --wait: the deadline passed, or its worker was lost, and what was left is handed over",
 )
 the_scope = click.option(
     "--scope",
@@ -173,7 +174,10 @@ def answer_of(answers: SimpleQueue[Progress | Exception]) -> Progress | Exceptio
 def state_of(seen: Progress) -> str:
     if seen.not_yet_at:
         return f"stopping: {', '.join(seen.not_yet_at)} may not have heard of it yet"
-    left = ", ".join(f"{blocker.count} in {blocker.name}" for blocker in seen.blockers)
+    names = [f"{blocker.count} in {blocker.name}" for blocker in seen.blockers]
+    if seen.left_behind:
+        names.append(f"{counted(len(seen.left_behind))} of a lost worker")
+    left = ", ".join(names)
     return f"reaching checkpoints: {counted(seen.remaining)} left ({left})" if left else "nothing is left"
 
 
@@ -187,7 +191,7 @@ def tell(screen: Screen, drain: Drain, as_json: bool) -> int:
         screen.say(drain.scope, phase_cell(drain), f"{drain.in_flight} in flight when it was ordered")
         screen.line(str(drain.pk))
     if (lost := drain.report.get("lost")) and not as_json:
-        screen.note(f"{counted(lost)} runs were left by workers that are gone: resume has them")
+        screen.note(f"{counted(lost)} runs were left by workers that were gone before: resume has them")
     return {Phase.HANDED_OVER: PASSED, Phase.LIFTED: FAILED}.get(Phase(drain.phase), DONE)
 
 
@@ -200,7 +204,7 @@ def report_row(one: HandedOver) -> tuple[Cell, ...]:
     by_now = f"{one.outcome}, run {one.status}" if one.outcome else f"run {one.status}"
     return (
         str(one.run_id), f"{one.agent}@{one.version}", one.doing, span(one.age), one.seq, one.step, one.key,
-        one.worker, by_now,
+        f"{one.worker} (lost)" if one.lost else one.worker, by_now,
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from runs.management.commands import bulk
 from runs.models import BulkAct, Run
 from runs.sdk import Agent, Finish
 from tests.api.conftest import Desk
-from tests.cli.manage import manage, refused
+from tests.cli.manage import ROOT, manage, refused
 from tests.rig.versions import judges_at_once, next_version, serve_also, serving
 
 
@@ -35,6 +35,12 @@ def test_pin_what_would_decide_otherwise(run: str) -> None:
     said = refused(manage("pin", run, "--release", "3", "--reason", "v1 is wrong"))
     assert "cannot go on under this release" in said and "entry" in said
     assert str(Run.objects.get(id=run).release) == "desk@1"
+
+
+def test_help_and_manual_tell_a_refusal_from_an_answer(run: str) -> None:
+    assert "1 with --dry-run: it may not be moved" in " ".join(manage("pin", "--help").out.split())
+    manual = " ".join((ROOT / "docs" / "commands.md").read_text().split())
+    assert "`--dry-run` only judges: exit 1 if it may not be moved. Without it that is a refusal, exit 2." in manual
 
 
 def test_pin_dry_run(run: str) -> None:

@@ -38,7 +38,7 @@ class EditParam(click.ParamType[dict[str, Any]]):
         return {"seq": int(seq), "value": JsonParam().convert(text, param, ctx)}
 
 
-@click.command("fork", context_settings=HELP, epilog=exit_codes(exit_1="not forked; with --preview: it cannot be"))
+@click.command("fork", context_settings=HELP, epilog=exit_codes(exit_1="with --preview: it cannot be forked there"))
 @the_run
 @click.option("--at", type=Whole(1), help="The last entry that is copied. Without it, --preview looks at the last one.")
 @click.option("--reason", help="It is written to both journals beside your name.")

@@ -20,7 +20,9 @@ from terminal.screen import Column, Screen
 REASONS = (Column("seq", keep=True, right=True), Column("because", keep=True))
 
 
-@click.command("pin", context_settings=HELP, epilog=exit_codes(exit_1="it cannot be moved, or the answer was no"))
+@click.command(
+    "pin", context_settings=HELP, epilog=exit_codes(exit_1="with --dry-run: it may not be moved; else nobody said yes")
+)
 @the_run
 @click.option("--release", required=True, help="Of the run's agent: a version, AGENT@VERSION, or a digest.")
 @reason_option("")

@@ -18,9 +18,12 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Q
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from journal.append import append_person, new_run_id
+from journal.encoding import canonical
 from journal.entries import Draft, Kind
 from journal.payloads import payload_store
 from journal.prefixes import Row, changed_body, copy_payloads, read_prefix, refuse_erased, write_prefix
@@ -33,7 +36,7 @@ from recovery.fork_source import Source, refuse, release_of
 from recovery.models import Purpose, Replay
 from recovery.pins import code_of, ended, lock_stage
 from recovery.redecided import SAME, counts
-from recovery.replays import order
+from recovery.replays import kept_edits, order
 from runs.approvals import database_now
 from runs.audit import record
 from runs.commands import control, fresh, given_reason, locked_run, tell
@@ -45,6 +48,8 @@ from runs.trees import business_id_of, started_by
 
 FORK_V = 2  # of START and CONTROL: who does not know families of forks may drive none of their runs
 WAITS = "waits for a worker"
+STANDS = timedelta(minutes=15)  # that an answer is taken again
+MOST_LOOKED_AT = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +134,24 @@ def judged(
     if not moves and not edits:
         return None
     orders = [edit.order for edit in edits]
-    judgement = ended(order(run, release, Purpose.FORK, actor=actor, at=at, edits=orders))
+    judgement = ended(
+        judged_before(run, release, at, orders) or order(run, release, Purpose.FORK, actor=actor, at=at, edits=orders)
+    )
     if judgement.verdict != SAME:
         raise differs(judgement)
     if not moves:
         return None
     return {"release": release.id, "from": state.release_id, "reason": reason, "verdict": SAME,
             "code": code_of(judgement), "as_of": at}  # fmt: skip
+
+
+def judged_before(run: Run, release: Release, at: int, edits: Sequence[Mapping[str, Any]]) -> Replay | None:
+    """The same question, if a worker is at it or has answered it lately: what takes longer than one waits for is asked
+    once. The copied entries never change, so the answer holds."""
+    asked = Replay.objects.filter(run=run, release=release, purpose=Purpose.FORK, at=at, error="")
+    lately = asked.filter(Q(ended_at=None) | Q(ended_at__gt=Now() - STANDS)).order_by("-id")[:MOST_LOOKED_AT]
+    wanted = canonical(kept_edits(edits))
+    return next((each for each in lately if canonical(each.edits) == wanted), None)
 
 
 def differs(judgement: Replay) -> ForkDiverges:

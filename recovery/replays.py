@@ -85,7 +85,7 @@ def order(
         if bulk_id is None:
             refuse_crowd(release, actor)
         replay = Replay.objects.create(
-            run=run, release=release, purpose=purpose, at=at, edits=column_json(tagged(list(edits))), actor=actor,
+            run=run, release=release, purpose=purpose, at=at, edits=kept_edits(edits), actor=actor,
             asks_model=asks_model, bulk_id=bulk_id,
         )  # fmt: skip
         if purpose == Purpose.REPLAY:
@@ -95,6 +95,11 @@ def order(
             )  # fmt: skip
         transaction.on_commit(lambda: send(replay.pk, release.id))
     return replay
+
+
+def kept_edits(edits: Sequence[Mapping[str, Any]]) -> Any:
+    """As the row keeps them."""
+    return column_json(tagged([dict(edit) for edit in edits]))
 
 
 def refuse(run: Run, release: Release, at: int | None, edits: Sequence[Mapping[str, Any]], asks_model: bool) -> None:

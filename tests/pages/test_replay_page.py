@@ -116,7 +116,14 @@ def test_a_release_that_is_none_is_refused_and_a_viewer_orders_nothing(victor: C
     story = Story()
     assert "The agent has no such release" in shown(victor, f"{story.url}/replay?release=99", 422)
     assert victor.post(f"{story.url}/replay", {"release": newer().id}).status_code == 403
-    assert "disabled" in shown(victor, f"{story.url}/replay").partition('id="again"')[2]
+    page = shown(victor, f"{story.url}/replay").partition('id="again"')[2]
+    assert "disabled" in page and "who operates orders them" in page and "Ordered as you" not in page
+
+
+def test_who_may_not_fork_or_order_is_offered_neither(victor: Client, olga: Client) -> None:
+    url = f"{diverged().url}/replay?release=8"
+    for words in ('href="#again"', "Look at the fork"):
+        assert words in shown(olga, url) and words not in shown(victor, url)
 
 
 def test_without_a_release_it_is_the_newest_and_others_are_a_step_away(victor: Client) -> None:

@@ -12,9 +12,11 @@ import pytest
 from journal.encoding import canonical
 from journal.payloads import payload_store
 from journal.verify import verify_run
-from recovery.errors import ForkDiverges, ForkEditRefused
+from recovery import pins, replays
+from recovery.errors import ForkDiverges, ForkEditRefused, NotJudgedYet
 from recovery.forking import differs
 from recovery.models import Replay
+from recovery.replay_work import carry_out
 from runs.commands import answer_ask, signal_run
 from runs.errors import ReleaseUnserved
 from runs.models import Run
@@ -120,6 +122,25 @@ def test_a_fork_goes_on_under_another_release_that_decides_the_same(judges: Crew
     )  # fmt: skip
     assert forked.release_id == newer.release_id and state_of(forked.id).release_id == newer.release_id
     assert judges.drive(forked.id).status == "awaiting_approval"  # the same amount as its source has charged
+
+
+def test_the_same_question_is_asked_once_and_its_answer_is_taken_when_it_comes(
+    judges: Crew, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = asked(judges)
+    monkeypatch.setattr(replays, "send", lambda replay_id, release_id: True)  # its worker is slow
+    monkeypatch.setattr(pins, "WAIT", 0.0)
+    for _ in range(2):
+        with pytest.raises(NotJudgedYet):
+            fork(run_id, 4, edits=[{"seq": 4, "value": 7}])
+    (question,) = Replay.objects.all()
+    with pytest.raises(NotJudgedYet):
+        fork(run_id, 4, edits=[{"seq": 4, "value": 8}])
+    assert Replay.objects.count() == 2
+    assert judges.standing is not None
+    carry_out(judges.standing, question.pk)
+    assert fork(run_id, 4, edits=[{"seq": 4, "value": 7}]).forked_at == 4
+    assert Replay.objects.count() == 2
 
 
 def test_only_what_refuses_a_fork_is_told_as_its_reason() -> None:

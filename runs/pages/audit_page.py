@@ -122,9 +122,20 @@ def query(request: HttpRequest, **more: Any) -> str:
     return rest.urlencode()
 
 
+def words_of(row: AuditRecord) -> tuple[str, str]:
+    """What was done, in a word or a few, and its look."""
+    if row.act == "release.canary" and detail_of(row).get("share") == 0:
+        return "Ended the canary", "off"
+    return WORDS.get(row.act, (row.act, "off"))
+
+
+def detail_of(row: AuditRecord) -> Mapping[str, Any]:
+    return row.detail if isinstance(row.detail, dict) else {}
+
+
 def shown(row: AuditRecord) -> dict[str, Any]:
-    word, look = WORDS.get(row.act, (row.act, "off"))
-    detail = row.detail if isinstance(row.detail, dict) else {}
+    word, look = words_of(row)
+    detail = detail_of(row)
     said = {name: value for name, value in detail.items() if value not in (None, "", [], {})}
     seq = said.pop("seq", None)
     return {"row": row, "word": word, "look": look, "said": said, "seq": seq, "link": link_of(row)}

@@ -22,7 +22,7 @@ from runs.fleet import Rates, rates
 from runs.model_names import floating_in
 from runs.models import AuditRecord, Release
 from runs.pages.agent_page import Parameter, parameters_of
-from runs.pages.audit_page import WORDS
+from runs.pages.audit_page import words_of
 from runs.pages.facts import prompt_of, settings_of
 from runs.pages.live import event, live_answer
 from runs.pages.release_acts import offers, release_seen, standing_of
@@ -106,7 +106,7 @@ def history_of(release: Release, user: Person) -> list[Mapping[str, Any]]:
 
 def told(row: AuditRecord, name: str) -> Mapping[str, Any]:
     """`word` tells what became of this release; `other`: the one that the act was about, where it is another."""
-    word, look = WORDS.get(row.act, (row.act, "off"))
+    word, look = words_of(row)
     other = "" if row.subject == name else row.subject
     return {"row": row, "word": word, "look": look, "icon": f"s-{look}", "other": other}
 

@@ -84,6 +84,9 @@ def test_two_releases_are_compared(staged: None, at_terminal: AtTerminal) -> Non
         made = announce_one(Agent("prompted", number, decide=lambda state: Finish()))
         Release.objects.filter(id=made.id).update(content=made.content | {"prompt": prompt}, declared="")
     rows = manage("release", "diff", "prompted@1", "prompted@2").rows
-    assert rows == [["prompt, by line: 1 added, 1 removed"], ["  Be kind."], ["- Be brief."], ["+ Be long."]]
+    assert [row[1:] for row in rows] == [
+        ["prompt", " ", "Be kind."], ["prompt", "-", "Be brief."], ["prompt", "+", "Be long."],
+    ]  # fmt: skip
+    assert {row[0] for row in rows} == {"text"}, "a row says what it is of"
     assert "+ Be long." in at_terminal("release", "diff", "prompted@1", "prompted@2", columns=120).end().out
     assert "the same content" in at_terminal("release", "diff", "staged@7", "staged@7", columns=120).end().out

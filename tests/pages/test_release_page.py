@@ -11,6 +11,7 @@ from django.utils import timezone
 from runs.models import Release, Stage, Status
 from runs.pages.release_diff import compare
 from runs.short_ids import short_id
+from runs.stages import set_canary
 from runs.staging import make_current
 from tests.pages.conftest import signed_in
 from tests.pages.journals import session
@@ -71,6 +72,18 @@ def test_its_history_is_for_whoever_may_see_the_audit_list(olga: Client) -> None
     assert "Promoted</strong> desk@8 in its place by max: the tests are green" in html
     assert "Promoted</strong> by max: the first" in html
     assert "the tests are green" not in page(signed_in("victor"), old)
+
+
+def test_the_end_of_a_canary_is_told_in_other_words_than_its_share(olga: Client) -> None:
+    make_current(release("7"), "the first", "max")
+    new = release("8")
+    for share in (20, 0):
+        set_canary(release_id=new.id, share=share, reason=f"share {share}", actor="max", anyway=True)
+    html = page(olga, new).partition("History")[2]
+    assert "Ended the canary</strong> by max: share 0" in html
+    assert "Shared new runs</strong> by max: share 20" in html
+    audit = olga.get("/audit").content.decode()
+    assert audit.count("Ended the canary") == 1
 
 
 def test_what_nobody_serves_says_how_to_start_its_worker(victor: Client) -> None:

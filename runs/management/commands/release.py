@@ -215,8 +215,8 @@ def of(screen: Screen, count: int, whole: int) -> str:
 def differences(screen: Screen, /, before: str, after: str, as_json: bool) -> None:
     """What is other in the second: field by field, prompts and other texts by line, tools by parameter.
 
-    In a pipe, with tabs between: added, removed or changed; where; before; after. Then each text that changed, its
-    lines with +, - or a space in front.
+    In a pipe, with tabs between: added, removed or changed; where; before; after. Then, of each text that changed, a
+    row a line: text; where; + or - or a space; the line.
     """
     old, new = find_release(before), find_release(after)
     found = diff(old.contract, new.contract)
@@ -225,6 +225,10 @@ def differences(screen: Screen, /, before: str, after: str, as_json: bool) -> No
         return
     screen.table(DIFFERENCES, difference_rows(found), empty=f"{old} and {new} have the same content.")
     for place, text in texts_of(found):
+        if not screen.terminal:
+            for line in text.lines:
+                screen.say("text", place, line.sign, line.text)
+            continue
         screen.line(f"{place}, by line: {counted(text.added)} added, {counted(text.removed)} removed")
         for line in text.lines:
             screen.say(Styled(f"{line.sign} {line.text}", {"+": "green", "-": "red", "…": "dim"}.get(line.sign, "")))

@@ -228,7 +228,7 @@ class Sweep:
                     stranded = conn.execute(STRANDED, {"run": run_id, "status": status, "looked": looked}).rowcount
                     if stranded:
                         tell_open(run_id, conn)
-                if stranded:
+                if stranded or status == "waiting_for_version":  # whoever stranded it may have died before this
                     self._send(end_cancelled(run_id, conn))
             elif conn.execute(NOTE_SENT, {"run": run_id, "status": status}).fetchone() is not None:
                 sent += self.dispatch(run_id, release_id)

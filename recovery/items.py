@@ -20,13 +20,15 @@ from recovery import wording
 from recovery.history import Before, happened_before
 from runs.errors import IntentNotFound
 from runs.models import DOUBT_STANDS, ENDED, Evidence, Run
+from runs.relatives import InDatabase, as_of_now
 from runs.repeated import Repeated, repeated_in
 from runs.short_ids import short_id
-from runs.slots import Slot
+from runs.slots import Repeat, Slot
 from runs.state import RunState, fold
 from runs.values import line
 
 LONGEST_TITLE = 120
+NEVER = ("failed", "denied", "cancelled")  # as it stands by now, of what was to be expected
 SETTLING = ("happened", "never_happened", "abort")
 
 
@@ -213,6 +215,17 @@ class ItemPage:
         return (
             f"Where {self.slot.tool} acts, {since}. An effect that carries key {self.slot.key} means that it happened."
         )
+
+    @cached_property
+    def repeats(self) -> list[tuple[Repeat, Repeat]]:
+        """What of relatives this one would repeat: as it was named when it was asked for, and by now."""
+        named = self.slot.approval.repeats if self.slot.approval is not None else ()
+        return [(repeat, as_of_now(repeat, InDatabase(None))) for repeat in named]
+
+    @property
+    def outdated(self) -> bool:
+        """More of that has happened: an approval is asked for anew before anything is sent."""
+        return any(now.weight > named.weight and now.outcome not in NEVER for named, now in self.repeats)
 
     @property
     def reply(self) -> Entry | None:

@@ -8,7 +8,7 @@ arguments lie in, and for who reads.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from operator import eq
 from typing import Any, Protocol
@@ -152,6 +152,17 @@ def is_erased(slot: Slot) -> bool:
 def told(slot: Slot) -> str:
     """How it stands: its outcome, or its state; of a child that it has been started, however it fared."""
     return "started" if slot.child is not None else slot.outcome or slot.state
+
+
+def as_of_now(named: Repeat, source: Relations) -> Repeat:
+    """What was named, as it stands by now: for whoever decides long after it was asked for."""
+    state = RunState(named.run)
+    follow(state, source.read_behind(named.run, named.seq - 1))
+    slot = state.slots.get(named.step)
+    if slot is None or state.beyond is not None or is_erased(slot):
+        return replace(named, outcome=UNREADABLE)
+    given_up = state.done is not None and not slot.settled and slot.state != "in_doubt"
+    return replace(named, outcome="cancelled" if given_up else told(slot))
 
 
 def identical(mine: Any, theirs: Any) -> bool:

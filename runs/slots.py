@@ -68,7 +68,8 @@ class Edit:
 STANDS = {
     "succeeded": "which succeeded", "in_doubt": "of which nobody knows yet whether it happened",
     "awaiting_approval": "which waits for approval", "pending": "which is about to be sent",
-    "started": "which was started",
+    "started": "which was started", "failed": "which surely did not happen", "denied": "which was denied",
+    "cancelled": "which was withdrawn",
 }  # fmt: skip
 WEIGHTS = {"awaiting_approval": 0, "pending": 0, "in_doubt": 1}  # to be expected, perhaps done; all else was done
 
@@ -92,9 +93,12 @@ class Repeat:
         return WEIGHTS.get(self.outcome, 2)
 
     @property
+    def stands(self) -> str:
+        return STANDS.get(self.outcome, "which cannot be compared any more")
+
+    @property
     def in_words(self) -> str:
-        stands = STANDS.get(self.outcome, "which cannot be compared any more")
-        return f"step {self.step} of {short_id(self.run)} (entry {self.seq}), {stands}"
+        return f"step {self.step} of {short_id(self.run)} (entry {self.seq}), {self.stands}"
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Repeat:

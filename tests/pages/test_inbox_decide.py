@@ -293,3 +293,20 @@ def test_too_few_people_to_sign_is_said_before_an_edit_and_after_it(ada: Client,
     assert "Too few people" not in ada.get(item(story, seq)).content.decode()
     set_scope("eva", ["another"], actor="test")
     assert "Too few people" in ada.get(item(story, seq)).content.decode()
+
+
+def test_what_a_relative_has_done_since_it_was_asked_for_is_told_as_it_stands_now(ada: Client) -> None:
+    other, theirs = asked()
+    named = {"run": str(other.run.id), "seq": theirs, "step": 1, "outcome": "awaiting_approval"}
+    story, seq = asked(repeats=[named])
+    html = ada.get(item(story, seq)).content.decode()
+    name = f'<a href="/runs/{short_id(other.run.id)}?seq={theirs}">'
+    assert name in html and "step 1, which waits for approval. When" not in html and "under a key of its own" in html
+    other.write(Kind.APPROVAL, {"verdict": "granted", "digest": DIGEST}, step=1, actor="ada")
+    other.write(Kind.ATTEMPT, {"attempt": 1, "source": "approval"}, step=1)
+    other.result({"id": "re-1"})
+    html = ada.get(item(story, seq)).content.decode()
+    assert "step 1, which succeeded." in html and "it stood there as one which waits for approval" in html
+    assert "it is asked for once more" in html and "under a key of its own" not in html
+    other.write(Kind.DONE, {"result": 1})
+    assert "step 1, which succeeded." in ada.get(item(story, seq)).content.decode()

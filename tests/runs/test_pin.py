@@ -224,7 +224,8 @@ def test_what_holds_it_goes_on_holding_it_and_a_gate_of_the_old_release_does_not
     signal_run(run_id=run_id, name="go", actor="olga")
     crew.lose(crew.standing)  # type: ignore[arg-type]
     crew.standing = None
-    assert crew.drive(run_id).status == "held"
+    kept = crew.advance(run_id)
+    assert (kept.status, kept.reason) == ("queued", "gate release:patient@2: wrong")
     pin(run_id, waits_then_acts("3", "newest"))
     assert crew.drive(run_id).status == "done" and ACTED == ["newest"]
     lift_gate(gate_id=gate.pk, reason="seen", actor="olga")

@@ -106,8 +106,8 @@ def summary_of(before: Release, after: Release, found: Diff) -> list[Summary]:
 
 def model_line(before: Release, after: Release, found: Diff) -> Summary:
     old, new = (model_of(release.content) or "none" for release in (before, after))
-    places = [change.place for change in (*found.fields, *found.texts) if change.place.startswith("model")]
-    settings = [place.removeprefix("model.") for place in places if not is_prompt(place)]
+    places = [*(change.place for change in found.fields), *(text.place for text in found.texts)]
+    settings = [p.removeprefix("model.") for p in places if p.startswith("model") and not is_prompt(p)]
     return Summary("Model", not settings, f"{old} to {new}" if old != new else ", ".join([new, *settings]))
 
 

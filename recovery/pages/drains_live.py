@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from django.http import HttpRequest
@@ -10,10 +11,10 @@ from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_GET
 
-from recovery.drains import Progress, advance_drains, in_force, progress
+from recovery.drains import Progress, advance_drains, drains_seen, in_force, progress
 from recovery.models import Drain
 from recovery.pages.drain_panels import Panel, panel_of
-from runs.access import DRAIN, agents_of
+from runs.access import DRAIN, Person, agents_of
 from runs.pages.live import event, live_answer
 from runs.pages.sharing import shared
 
@@ -29,7 +30,11 @@ async def live_drains(request: HttpRequest) -> HttpResponseBase:
 
 @require_GET
 async def live_drain(request: HttpRequest, drain_id: int) -> HttpResponseBase:
-    return await live_answer(request, lambda: DrainsPicture(request, drain_id), pause=TICKS, idle=TICKS)
+    def shows(user: Person) -> bool:
+        return drains_seen(user).filter(pk=drain_id).exists()
+
+    picture = partial(DrainsPicture, request, drain_id)
+    return await live_answer(request, picture, shows=shows, pause=TICKS, idle=TICKS)
 
 
 class DrainsPicture:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -14,7 +15,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from runs.access import BULK, REPIN, VIEW, sees
+from runs.access import BULK, REPIN, VIEW, Person, sees
 from runs.bulk import (
     JUDGE,
     OUTCOMES,
@@ -193,7 +194,12 @@ def bulks(request: HttpRequest) -> HttpResponseBase:
 @require_GET
 async def live_bulk(request: HttpRequest, bulk_id: int) -> HttpResponseBase:
     """Looked at each second also while no run is touched: judging writes to none."""
-    return await live_answer(request, lambda: BulkPicture(request, bulk_id), pause=REFRESHES, idle=REFRESHES)
+
+    def shows(user: Person) -> bool:
+        return acts_seen_by(user, user.get_username()).filter(pk=bulk_id).exists()
+
+    picture = partial(BulkPicture, request, bulk_id)
+    return await live_answer(request, picture, shows=shows, pause=REFRESHES, idle=REFRESHES)
 
 
 class BulkPicture:

@@ -47,6 +47,9 @@ heads = ThreadPoolExecutor(2, "heads")
 log = logging.getLogger("holdfast.live")
 
 
+Shows = Callable[[Person], bool]
+
+
 class Picture(Protocol):
     """What one browser has of a page."""
 
@@ -59,16 +62,18 @@ async def live_answer(
     make: Callable[[], Picture],
     run_id: UUID | None = None,
     *,
+    shows: Shows | None = None,
     pause: float = SETTLES,
     idle: float = IDLE,
 ) -> HttpResponseBase:
-    """The stream of a page, for whoever may see it; `make` is called once and asks the database nothing.
+    """The stream of a page, for whoever may see it; `make` is called once and asks the database nothing. `shows`: of
+    a page about one thing that is no run, whether it is there for this person.
 
     It is drawn when the run (None: any run) was touched, at most every `pause` and at least every `idle` seconds. The
     badge of the inbox and the conditions come with it.
     """
     viewer = Viewer(0, None)
-    refusal = await refused(request, run_id, viewer)
+    refusal = await refused(request, run_id, shows, viewer)
     if refusal is not None:
         return refusal
     drop_silent_peers()
@@ -91,13 +96,15 @@ class Drawing:
         return drawn + (event(partials) if partials else "")
 
 
-async def refused(request: HttpRequest, run_id: UUID | None, viewer: Viewer) -> HttpResponse | None:
+async def refused(
+    request: HttpRequest, run_id: UUID | None, shows: Shows | None, viewer: Viewer
+) -> HttpResponse | None:
     """None for those who may look at this run (None: at any), with `viewer` filled in."""
-    ask = partial(refusal_of, request, run_id, viewer)
+    ask = partial(refusal_of, request, run_id, shows, viewer)
     return await asyncio.get_running_loop().run_in_executor(heads, closing, ask)
 
 
-def refusal_of(request: HttpRequest, run_id: UUID | None, viewer: Viewer) -> HttpResponse | None:
+def refusal_of(request: HttpRequest, run_id: UUID | None, shows: Shows | None, viewer: Viewer) -> HttpResponse | None:
     user = request.user
     if not user.is_authenticated:
         return HttpResponse(status=401)
@@ -105,7 +112,8 @@ def refusal_of(request: HttpRequest, run_id: UUID | None, viewer: Viewer) -> Htt
     viewer.standing = standings([user.pk]).get(user.pk, "")
     if not user.has_perm(VIEW):
         return HttpResponse(status=403)
-    return HttpResponse(status=404) if run_id is not None and not may_see(user, run_id) else None
+    hidden = (run_id is not None and not may_see(user, run_id)) or (shows is not None and not shows(user))
+    return HttpResponse(status=404) if hidden else None
 
 
 def may_see(user: Person, run_id: UUID) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from django.db.models import Q
@@ -135,7 +136,15 @@ def rates_of(release: Release) -> Rates:
 
 @require_GET
 async def live_release(request: HttpRequest, named: str) -> HttpResponseBase:
-    return await live_answer(request, lambda: ReleasePicture(request, named), pause=REDRAWN_EVERY, idle=REDRAWN_EVERY)
+    def shows(user: Person) -> bool:
+        try:
+            release_seen(named, user)
+        except ReleaseNotFound:
+            return False
+        return True
+
+    picture = partial(ReleasePicture, request, named)
+    return await live_answer(request, picture, shows=shows, pause=REDRAWN_EVERY, idle=REDRAWN_EVERY)
 
 
 class ReleasePicture:

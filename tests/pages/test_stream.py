@@ -18,7 +18,8 @@ from django.db import connections
 from django.db.models.functions import Now
 from django.test import AsyncClient, Client
 
-from runs.access import ensure_demo_users
+from recovery.drains import order_drain
+from runs.access import ensure_demo_users, set_scope
 from runs.models import BulkAct, Status
 from runs.pages import live, pulse
 from tests.pages.browser import serving, told
@@ -81,6 +82,20 @@ def test_a_stream_is_for_those_who_may_see_the_page(victor: User) -> None:
     answer, _ = events(address, 1, victor)
     assert answer["Content-Type"] == "text/event-stream"
     assert answer["Cache-Control"] == "no-store" and answer["X-Accel-Buffering"] == "no"
+
+
+def test_the_stream_of_what_is_not_there_for_somebody_is_404(victor: User) -> None:
+    """As its page: silence would say that it is there."""
+    story = Story()
+    drain = order_drain(scope="agent:refund-desk", timeout=60, reason="deploy 8", actor="olga")
+    act = BulkAct.objects.create(verb="hold", query="", reason="x", actor="olga")
+    places = [f"/live/releases/{story.run.release_id}", f"/live/drains/{drain.pk}", f"/live/bulk/{act.pk}"]
+    for place in places:
+        assert events(place, 1, victor)[0].status_code == 200, place
+    set_scope("victor", ["another"], actor="test")
+    scoped = User.objects.get(pk=victor.pk)
+    for place in [*places, "/live/releases/refund-desk@99", "/live/drains/4711", "/live/bulk/4711"]:
+        assert events(place, 1, scoped)[0].status_code == 404, place
 
 
 def test_an_event_carries_the_seq_and_the_partials_of_the_first_render(victor: User) -> None:

@@ -192,6 +192,7 @@ class RunState:
             self.model_attempts.append(attempt)
             return
         slot = self.slots[e.step]
+        slot.doubted = slot.doubted or slot.in_doubt  # as when the worker of the attempt before was lost
         slot.attempts.append(attempt)
         slot.cleared = slot.probe_asked = slot.absent = False
         slot.undecided, slot.undecided_at = 0, None

@@ -84,6 +84,13 @@ def die_in_a_call(crew: Crew, run_id: UUID) -> Worker:
     return worker
 
 
+def test_a_call_that_the_next_worker_sends_again_was_in_doubt_once(crew: Crew, ledger: Ledger) -> None:
+    run_id = start("keyed", {})
+    crew.lose(die_in_a_call(crew, run_id))
+    run = crew.drive(run_id)
+    assert (run.status, run.doubts) == ("done", 1) and "ATTEMPT:1" in journal(run_id)
+
+
 def test_a_call_that_a_lost_worker_left_in_doubt_is_listed_and_can_be_settled(crew: Crew, ledger: Ledger) -> None:
     """Wherever somebody looks for what is to be settled: nobody takes the run over who would find it."""
     run_id = start("keyed", {})

@@ -123,6 +123,9 @@ class Slice(Flights):
             why = f"its worker died {self.claim.crashes} times with no progress between"
             self.commit([drafts.control("quarantine", why)], Park("quarantined", why))
             return
+        if self.state.cancel is not None:  # nothing is decided any more: it ends, whatever its code would say by now
+            self.adopt()
+            return
         try:
             with self.at_work():
                 self.driver.check(self.state, entries)

@@ -9,7 +9,7 @@ from django.db import connection
 from journal import crash
 from journal.read import read_entries
 from runs.agents import Agent
-from runs.commands import resume_run
+from runs.commands import cancel_run, resume_run
 from runs.engine.drivers import DecideDriver, Diverged, FlowDriver
 from runs.models import Run
 from runs.moves import NAMED, Call, Finish
@@ -80,6 +80,20 @@ def test_a_run_whose_code_changed_under_its_release_is_held_before_any_effect(
     assert ledger.acted(f"{run_id}:1") == 0
     resume_run(run_id=run_id, reason="the old code is back", actor="olga")
     assert crew.drive(run_id).status == "done"
+
+
+def test_a_run_that_diverged_is_cancelled_without_being_decided_again(
+    crew: Crew, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger.fault("charge", "rate_limit", times=1, retry_after=0)
+    run_id = start("chain", {"steps": 2, "effect": "keyed"})
+    crew.hire().advance(run_id, Run.objects.get(id=run_id).release_id)
+    agent = agents()[Run.objects.get(id=run_id).release_id]
+    monkeypatch.setattr(agent, "flow", lambda run: iter_of(Call(tools.BY_EFFECT["keyed"], amount_cents=7)))
+    assert crew.drive(run_id).status == "held"
+    cancel_run(run_id=run_id, reason="nobody needs it", actor="olga")
+    assert crew.drive(run_id).status == "cancelled" and ledger.acted(f"{run_id}:1") == 0
+    assert journal(run_id)[-2:] == ["OBS:1", "DONE"]
 
 
 def iter_of(move: Any) -> Generator[Any, Any, Any]:

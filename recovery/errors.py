@@ -165,7 +165,8 @@ class NotAFrontier(CannotFork):
 
     def __init__(self, at: int, why: str, before: int | None, after: int | None) -> None:
         near = " and ".join(f"entry {seq}" for seq in (before, after) if seq is not None)
-        super().__init__(f"Entry {at} is none: {why}. {f'The nearest are {near}' if near else 'There is none'}.")
+        nearest = f"The nearest {'are' if ' and ' in near else 'is'} {near}" if near else "There is none"
+        super().__init__(f"Entry {at} is none: {why}. {nearest}.")
         self.at, self.before, self.after = at, before, after
 
 

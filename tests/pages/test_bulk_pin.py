@@ -77,7 +77,27 @@ def test_where_nobody_serves_another_release_it_says_what_to_do(olga: Client) ->
     story = Story()
     other_release(story.run, served=False)
     page = olga.get(f"/bulk/order?verb=pin&q=release:{story.run.release}").content.decode()
-    assert "No live worker serves another release" in page and "disabled" in page
+    assert "No live worker serves another release" in page and "<button" not in main_of(page)
+
+
+def test_an_act_on_no_run_has_no_button_and_no_count_of_nought(olga: Client) -> None:
+    story = Story()
+    release = other_release(story.run)
+    for verb in ("pin", "hold", "cancel", "probe"):
+        page = main_of(olga.get(f"/bulk/order?verb={verb}&q=agent:nobody").content.decode())
+        assert "nothing to do" in page or verb == "pin", verb
+        assert "<button" not in page and "0 run" not in page, verb
+    judging = ordered(olga, f"/bulk/order?verb=pin&q=release:{story.run.release}")
+    act = BulkAct.objects.get()
+    assert judging.url == f"/bulk/{act.pk}"
+    judged(act, "done", "done")
+    Run.objects.update(release=release)
+    page = main_of(olga.get(f"/bulk/{act.pk}/move").content.decode())
+    assert "nothing to do" in page and "<button" not in page and "0 run" not in page
+
+
+def main_of(page: str) -> str:
+    return page.partition('class="panel act"')[2].partition("</main>")[0]
 
 
 def test_the_page_of_a_release_leads_to_the_move_of_its_open_runs(olga: Client, victor: Client) -> None:

@@ -31,6 +31,8 @@ def line_of(one: drains.Condition, *, whole: bool) -> Condition:
         told=told(one, whole),
         until=drain.deadline_at if one.under_way else None,
         gate=drain.gate_id,
+        name=drain.scope,
+        left=one.remaining if one.under_way else None,
     )
 
 

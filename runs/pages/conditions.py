@@ -22,6 +22,7 @@ class Condition:
     """A line. `look`: glyph; `what`: the words in bold; `told`: how far it is, else it is said since when, and by whom.
 
     What changes each second stands in none of them: it would be read out each second. `gate`: for which it stands.
+    `name` and `left`: of an operation under way, its scope, and how many runs it still waits for; None: not counted.
     """
 
     look: str
@@ -34,6 +35,8 @@ class Condition:
     told: str = ""
     until: datetime | None = None
     gate: int | None = None
+    name: str = ""
+    left: int | None = None
 
 
 type Teller = Callable[[Person | None], Sequence[Condition]]

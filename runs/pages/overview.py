@@ -18,9 +18,10 @@ from django.template.loader import render_to_string
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from runs.access import VIEW, Person, agents_of
+from runs.access import DRAIN, VIEW, Person, agents_of
 from runs.models import Status
 from runs.pages import hours, overview_numbers
+from runs.pages.conditions import Condition, conditions
 from runs.pages.live import event, live_answer
 from runs.pages.overview_numbers import (
     MOST_AGENTS,
@@ -74,19 +75,19 @@ class OverviewPicture:
 
 
 def drawing(user: Person, zone: tzinfo) -> Mapping[str, str]:
-    """The parts, drawn once for all viewers of this scope and zone. None of them depends on who looks."""
+    """The parts, drawn once for all viewers of this scope and zone who may do the same."""
 
     def make() -> Mapping[str, str]:
         context = context_of(user, zone)
         return {part: render_to_string(f"runs/overview/{part}.html", context) for part in PARTS}
 
-    return shared.get(("overview", agents_of(user), str(zone)), NOW_KEEPS, make)
+    return shared.get(("overview", agents_of(user), str(zone), user.has_perm(DRAIN)), NOW_KEEPS, make)
 
 
 def context_of(user: Person, zone: tzinfo) -> dict[str, Any]:
     within = agents_of(user)
     agents: Scope = None if within is None else sorted(within)
-    now = shared.get(("overview now", within), NOW_KEEPS, lambda: Now.ask(agents))
+    now = shared.get(("overview now", within), NOW_KEEPS, lambda: Now.ask(agents, conditions(user)))
     month = shared.get(("overview month", within), MONTH_KEEPS, lambda: Month.ask(agents, now))
     at = timezone.now()
     quarters = shared.get(
@@ -97,6 +98,7 @@ def context_of(user: Person, zone: tzinfo) -> dict[str, Any]:
     day = hours.hours_of(quarters, zone, at)
     return {
         "needs": needs_of(now),
+        "may_drain": user.has_perm(DRAIN),
         "broken": now.broken,
         "agents": agent_rows(now, month),
         "now": now,
@@ -117,15 +119,17 @@ class Now:
     open_runs: Mapping[str, Mapping[str, int]]
     broken: Sequence[Broken]
     workers: int
+    lines: Sequence[Condition]
 
     @classmethod
-    def ask(cls, agents: Scope) -> Now:
+    def ask(cls, agents: Scope, lines: Sequence[Condition]) -> Now:
         return cls(
             overview_numbers.waiting_intents(agents),
             overview_numbers.longest_stopped(NEEDS_LOOKING, agents),
             overview_numbers.open_runs(agents),
             overview_numbers.broken_chains(agents),
             overview_numbers.serving_workers(),
+            lines,
         )
 
     def of_status(self, status: str) -> int:
@@ -200,6 +204,7 @@ class Need:
     act: str
     intent: Waiting | None = None
     run: Stopped | None = None
+    operation: Condition | None = None
     elsewhere: str = ""
 
     @property
@@ -224,7 +229,11 @@ ELSEWHERE = {Status.WAITING_FOR_VERSION: ("Releases", "/releases")}  # act and p
 
 def needs_of(now: Now) -> list[Need]:
     """The oldest first."""
-    found = []
+    found = [
+        Need(f"operation-{one.gate}", one.look, "Runs still draining", f"{one.left:,}", one.since, one.link, one.act,
+             operation=one)
+        for one in now.lines if one.left
+    ]  # fmt: skip
     for state, look, word, tab, act in INTENT_ROWS:
         if (one := now.waiting.get(state)) is not None:
             count = overview_numbers.counted(one.count, MOST_RUNS)

@@ -20,6 +20,7 @@ from django.utils import timezone
 
 from journal.models import BrokenChain
 from recovery.chains import Verifying
+from recovery.drains import lift_drain, order_drain
 from runs.generate import generate
 from runs.listing import list_runs
 from runs.models import Evidence, Release, Run, Status, Tally
@@ -75,6 +76,22 @@ def test_what_needs_a_person_is_told_the_oldest_first_with_the_next_deadline(vic
     for address in ("/inbox?tab=intents", "/inbox?tab=approvals", "/inbox?tab=questions", "/runs?q=status%3Aheld"):
         assert address in html
     assert "held by olga: a look" in html
+
+
+def test_runs_that_still_drain_are_told_with_a_way_there(olga: Client, victor: Client) -> None:
+    worker = session("w1")
+    for _ in range(2):
+        Story().now_is(Status.RUNNING, session=worker, epoch=1)
+    assert "Runs still draining" not in page(victor)
+    drain = order_drain(scope="agent:refund-desk", timeout=600, reason="deploy 8", actor="olga")
+    shared.clear()
+    needs = part(page(victor), "needs")
+    assert 'aria-label="2 Runs still draining"' in needs and "agent:refund-desk, deadline in" in needs
+    assert f'href="/drains/{drain.pk}"' in needs and ">Watch<" in needs
+    assert "Start a drain" in page(olga) and "Start a drain" not in page(victor)
+    lift_drain(drain_id=drain.pk, reason="not now", actor="olga")
+    shared.clear()
+    assert "Runs still draining" not in page(victor)
 
 
 def test_an_approval_that_expired_is_no_deadline_to_come(victor: Client) -> None:

@@ -18,13 +18,13 @@ from runs.guards import actor_of, may
 from runs.queries import find_run
 from runs.rest import answers
 from runs.rest.api import CHANGED, Seq
-from runs.rest.schemas import Given, RunDetail
+from runs.rest.schemas import RunDetail, Sent
 
 router = Router()
 A_WORKER_MUST_ACT = ("probe", "never_happened")
 
 
-class EvidenceFileBody(Given):
+class EvidenceFileBody(Sent):
     name: str = Field(..., min_length=1, max_length=300)
     type: str = Field("application/octet-stream", max_length=200)
     content: str = Field(..., description="Base64. A request body may have 2.5 MB; the page takes files of 10 MB.")
@@ -37,7 +37,7 @@ class EvidenceFileBody(Given):
             raise FileUnreadable from error
 
 
-class ReconcileBody(Given):
+class ReconcileBody(Sent):
     verdict: Literal["happened", "never_happened", "probe", "abort"]
     evidence: str = Field("", max_length=10_000, description="How you know. Every verdict needs it.")
     attempt: int | None = Field(None, ge=1, description="The attempt you judged, as the intent shows it.")
@@ -48,7 +48,7 @@ class ReconcileBody(Given):
     evidence_file: EvidenceFileBody | None = Field(None, description="Kept beside the journal, named in the entry.")
 
 
-class AdoptBody(Given):
+class AdoptBody(Sent):
     evidence: int = Field(..., ge=1, lt=2**63, description="The number of the late result, as the item shows it.")
     reason: str = Field(..., min_length=1, max_length=10_000)
 

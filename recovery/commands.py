@@ -29,7 +29,7 @@ from runs.errors import BadInput, VerdictUnknown
 from runs.models import Evidence, Run
 from runs.secrets import sealed_by
 from runs.slots import Slot
-from runs.texts import is_writable
+from runs.texts import is_writable, said_text
 
 VERDICTS = ("happened", "never_happened", "probe", "abort")
 LONGEST_EVIDENCE = 10_000
@@ -115,7 +115,7 @@ def adopt_evidence(*, run_id: UUID, seq: int, evidence: int, actor: str, note: s
 
 
 def given_evidence(evidence: str) -> str:
-    said = (evidence or "").strip()[:LONGEST_EVIDENCE]
+    said = said_text(evidence)[:LONGEST_EVIDENCE]
     if not said:
         raise EvidenceMissing
     return said

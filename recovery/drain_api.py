@@ -31,7 +31,7 @@ from runs.access import DRAIN, VIEW, Person
 from runs.gates import check_reach
 from runs.guards import actor_of, may
 from runs.rest.fleet_api import LAST_ID, following
-from runs.rest.schemas import Given, Name, Reason, problems
+from runs.rest.schemas import Given, Name, Reason, Sent, problems
 
 router = Router(tags=["drains"])
 DrainId = Annotated[int, Path(ge=1, le=LAST_ID)]
@@ -70,6 +70,8 @@ class NowhereOut(BaseModel):
     release: str
     runs: int = Field(description="In flight.")
     queued: int
+    waiting: int = Field(description="For a person, a time or a signal.")
+    takes_new: bool = Field(description="Whether new runs are started under it.")
 
 
 class HandedOverOut(BaseModel):
@@ -179,7 +181,13 @@ def blockers_out(found: Sequence[Blocker], now: datetime, deadline: datetime) ->
 
 
 def nowhere_out(found: Sequence[Nowhere]) -> list[NowhereOut]:
-    return [NowhereOut(release=one.release, runs=one.runs, queued=one.queued) for one in found]
+    return [nowhere_of(one) for one in found]
+
+
+def nowhere_of(one: Nowhere) -> NowhereOut:
+    return NowhereOut(
+        release=one.release, runs=one.runs, queued=one.queued, waiting=one.waiting, takes_new=one.takes_new
+    )
 
 
 def drain_out(drain: Drain) -> DrainOut:
@@ -253,7 +261,7 @@ class DrainPaging(Given):
     in_force: bool | None = Field(None, description="Only those whose gate is there, or only those lifted.")
 
 
-class PreviewBody(Given):
+class PreviewBody(Sent):
     scope: Name = Field("all", description=SCOPE)
     timeout: float = Field(DEFAULT_TIMEOUT, description="Seconds to the deadline.")
 
@@ -263,12 +271,12 @@ class DrainBody(PreviewBody):
     until_gone: bool = Field(False, description="Of a worker: lifted by itself once no process of the name is left.")
 
 
-class ExtendBody(Given):
+class ExtendBody(Sent):
     seconds: float
     reason: Reason
 
 
-class LiftBody(Given):
+class LiftBody(Sent):
     reason: Reason = LIFTED
 
 

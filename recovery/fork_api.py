@@ -20,21 +20,21 @@ from runs.guards import actor_of, may
 from runs.queries import find_run
 from runs.rest import answers
 from runs.rest.api import LAST_SEQ
-from runs.rest.schemas import Given, Name, Reason, RunDetail, problems
+from runs.rest.schemas import Name, Reason, RunDetail, Sent, problems
 
 router = Router(tags=["forks"])
 MOST_POINTS = 1000
 At = Annotated[int, Field(ge=1, le=LAST_SEQ, description="The last entry that is copied.")]
 
 
-class ForkEdit(Given):
+class ForkEdit(Sent):
     """Of START the input, of OBS the result, of ANSWER the value, of SIGNAL the payload, of a PLAN the moves."""
 
     seq: At
     value: Any
 
 
-class ForkBody(Given):
+class ForkBody(Sent):
     at: At
     reason: Reason
     edits: list[ForkEdit] = Field(default_factory=list, max_length=100)

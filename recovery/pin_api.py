@@ -17,12 +17,12 @@ from runs.guards import actor_of, may
 from runs.queries import find_run
 from runs.rest import answers
 from runs.rest.api import CHANGED
-from runs.rest.schemas import Given, Name, Reason, RunDetail
+from runs.rest.schemas import Name, Reason, RunDetail, Sent
 
 router = Router()
 
 
-class PinBody(Given):
+class PinBody(Sent):
     release: Name = Field(description="Of the run's agent: a version, `agent@version`, or a digest.")
     reason: Reason = Field("", description="Written to the journal. Every move needs one.")
     dry_run: bool = Field(False, description="Judge only; nothing of the run changes.")

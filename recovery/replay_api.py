@@ -18,7 +18,7 @@ from runs.access import CONTROL, VIEW, Person, seen_by
 from runs.guards import actor_of, may
 from runs.queries import find_run
 from runs.rest.api import LAST_SEQ
-from runs.rest.schemas import Given, problems
+from runs.rest.schemas import Sent, problems
 
 router = Router(tags=["runs"])
 WAIT = 30.0  # seconds that an order waits for its worker
@@ -26,7 +26,7 @@ LAST_ID = 2**63 - 1
 ReplayId = Annotated[int, Path(ge=1, le=LAST_ID)]
 
 
-class ReplayBody(Given):
+class ReplayBody(Sent):
     release: str | None = Field(
         None, max_length=300, description="A version, agent@version or digest; without it the run's own."
     )

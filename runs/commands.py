@@ -47,7 +47,7 @@ from runs.secrets import is_unreadable, struck_text, unreadable
 from runs.slots import Slot
 from runs.starting import start_run
 from runs.state import RunState, fold
-from runs.texts import is_writable, plain_text
+from runs.texts import is_writable, plain_text, said_text
 from runs.trees import cancel_descendants, tell_parent
 
 __all__ = [
@@ -143,7 +143,7 @@ def fresh(run_id: UUID) -> Run:
 
 
 def given_reason(reason: str) -> str:
-    said = (reason or "").strip()
+    said = said_text(reason)
     if not said:
         raise ReasonMissing
     return struck_text(said[:LONGEST_REASON])

@@ -28,6 +28,7 @@ from runs.errors import (
 )
 from runs.secrets import opened, sealed_by
 from runs.slots import Approval, Slot
+from runs.texts import said_text
 
 VERDICTS = {"approve": "granted", "deny": "denied", "edit": "edited", "ask": "asked"}
 ADMIN = "admin"  # may decide for any group
@@ -83,7 +84,7 @@ def refuse(slot: Slot, said: Said, started_by: frozenset[str]) -> Approval:
         raise DigestMismatch(approval.digest)
     if approval.question is not None and said.verdict != "deny":
         raise QuestionOpen(approval.question.by, approval.question.text, approval.question.at)
-    if said.verdict in ("deny", "ask") and not said.note.strip():
+    if said.verdict in ("deny", "ask") and not said_text(said.note):
         raise ReasonMissing
     if said.verdict == "edit" and slot.attempts:
         raise EditTooLate(slot.attempts[0].at)
@@ -139,7 +140,7 @@ def answer(slot: Slot, text: str) -> Draft:
     approval = slot.approval
     if approval is None or slot.settled or not approval.open or approval.question is None:
         raise NoQuestionOpen
-    if not text.strip():
+    if not said_text(text):
         raise ReasonMissing
     body = {"verdict": "answered", "digest": approval.digest, "note": text.strip()[:LONGEST_NOTE],
             "question": approval.question.seq}  # fmt: skip

@@ -15,7 +15,7 @@ from runs.audit import record
 from runs.errors import GateExists, GateNotFound, GateScopeUnknown, ReasonMissing
 from runs.models import Gate, Release, WorkerSession
 from runs.secrets import struck_text
-from runs.texts import plain_text
+from runs.texts import plain_text, said_text
 
 SCOPE = re.compile(r"all|agent:[^@,:\s]+|release:[^@,:\s]+@[^@,:\s]+|(worker|region|tool):[^\s\x00]+")
 LONGEST_SCOPE = 200
@@ -137,7 +137,7 @@ def sessions_behind(gate: Gate) -> list[str]:
 
 def given_reason(reason: str) -> str:
     """As it is kept. Raises ReasonMissing."""
-    said = struck_text(plain_text((reason or "").strip()))
+    said = struck_text(plain_text(said_text(reason)))
     if not said:
         raise ReasonMissing
     return said

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 LONGEST_TEXT = 2_000
+BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")  # letters and signs that show nothing
+
+
+def said_text(text: str | None) -> str:
+    """What somebody wrote, without the blanks around it; empty where nothing in it can be seen."""
+    said = (text or "").strip()
+    return said if any(unicodedata.category(one)[0] not in "CZ" and one not in BLANK for one in said) else ""
 
 
 def is_writable(text: str) -> bool:

@@ -33,7 +33,7 @@ from runs.guards import actor_of, may
 from runs.models import BulkAct, BulkItem, Status
 from runs.query_language import LONGEST
 from runs.query_meaning import Reader
-from runs.rest.schemas import Given, Name, Reason, Storable, problems
+from runs.rest.schemas import Given, Name, Reason, Sent, Storable, problems
 from runs.short_ids import short_id
 
 router = Router(tags=["bulk"])
@@ -44,7 +44,7 @@ Ordered = Literal["hold", "resume", "release", "retry", "probe", "cancel", "pin"
 Outcome = Literal["done", "skipped", "failed", "left"]
 
 
-class BulkBody(Given):
+class BulkBody(Sent):
     verb: VerbName
     query: Annotated[Storable, Field(max_length=LONGEST)] = Field(
         description="As in `GET /runs?query=`. Empty: every run."

@@ -20,7 +20,7 @@ from runs.guards import actor_of, may
 from runs.models import Release, WorkerSession
 from runs.rest import answers
 from runs.rest.fleet import AgentList, AgentOut, GateList, GateOut, GatePlaced, WorkerList, agent_out, gates_out
-from runs.rest.schemas import Given, Name, ReasonBody, problems
+from runs.rest.schemas import Given, Name, ReasonBody, Sent, problems
 
 router = Router(tags=["fleet"])
 LAST_ID = 2**63 - 1
@@ -72,7 +72,7 @@ def agent(request: HttpRequest, name: str) -> AgentOut:
     return agent_out(name, request.user)
 
 
-class GateBody(Given):
+class GateBody(Sent):
     scope: Name = Field(description="all, agent:X, release:X@V, worker:W, region:R or tool:T")
     reason: Annotated[str, Field(max_length=10_000)]
 

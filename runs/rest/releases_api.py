@@ -26,7 +26,7 @@ from runs.rest.releases import (
     rates_out,
     releases_out,
 )
-from runs.rest.schemas import Given, Name, Reason, ReasonBody, Time, problems
+from runs.rest.schemas import Given, Name, Reason, ReasonBody, Sent, Time, problems
 from runs.stages import permission_for, promote_release, retire_release, roll_back, set_canary
 from runs.staging import find_release
 
@@ -40,15 +40,13 @@ class ReleasePaging(Given):
     limit: int = Field(100, ge=1, le=1000)
 
 
-class StageBody(Given):
+class StageBody(Sent):
     reason: Reason
     anyway: bool = Field(False, description="Though no live worker serves it: its new runs wait for one.")
 
 
 class ShareBody(StageBody):
-    share: Annotated[int, Field(ge=0, le=100, strict=True)] = Field(
-        description="Of 100 new runs; 0: a candidate again."
-    )
+    share: int = Field(ge=0, le=100, description="Of 100 new runs; 0: a candidate again.")
 
 
 class Since(Given):

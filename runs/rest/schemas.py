@@ -59,12 +59,18 @@ Reason = Annotated[str, Field(max_length=10_000)]
 
 
 class Given(BaseModel):
-    """A request body. A field that we do not know is refused: a misspelt one would silently do nothing."""
+    """What a request says. A field that we do not know is refused: a misspelt one would silently do nothing."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class StartBody(Given):
+class Sent(Given):
+    """A request's body. JSON has numbers and true: a text or a fraction that looks like one is a mistake."""
+
+    model_config = ConfigDict(strict=True)
+
+
+class StartBody(Sent):
     agent: Name
     input: Any = None
     request_key: Name | None = Field(None, description="The same key, agent and content give the same run again.")
@@ -77,26 +83,26 @@ class StartBody(Given):
     wait: float = Field(0, ge=0, description="Seconds to wait for the run to end or park; more than 30 are 30.")
 
 
-class ReasonBody(Given):
+class ReasonBody(Sent):
     reason: Reason
 
 
-class SignalBody(Given):
+class SignalBody(Sent):
     name: Name
     payload: Any = None
     id: Name | None = Field(None, description="The same id again changes nothing.")
 
 
-class AnswerBody(Given):
+class AnswerBody(Sent):
     seq: int = Field(ge=1, le=2**63 - 1, description="Of the question's entry.")
     value: Any
 
 
-class NoteBody(Given):
+class NoteBody(Sent):
     text: Reason
 
 
-class ApprovalBody(Given):
+class ApprovalBody(Sent):
     verdict: Literal["approve", "deny", "edit", "ask"] = Field(
         description="`edit` puts `args` in place of the agent's; what was granted is void. `ask` is a question back."
     )

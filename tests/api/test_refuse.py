@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, get_args
 from uuid import uuid4
 
 import pytest
@@ -17,7 +17,8 @@ from journal import errors as journal_errors
 from recovery import errors as recovery_errors
 from runs import access, guards, registry
 from runs import errors as run_errors
-from tests.api.conftest import Cast, problem
+from runs.rest.schemas import Sent
+from tests.api.conftest import Cast, Desk, problem
 
 START = {"agent": "no-such-agent", "input": None}
 
@@ -219,3 +220,54 @@ def test_a_text_that_is_too_long_is_told_in_characters(cast: Cast) -> None:
     body = {"verb": "hold", "query": "x" * 4_001, "reason": "test"}
     for answer in (cast("olga").post("/bulk", body), cast("olga").get("/runs", query="x" * 4_001)):
         assert "at most 4000 characters" in problem(answer)["detail"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("/runs", START | {"priority": "1"}, "priority"),
+        ("/runs", START | {"wait": True}, "wait"),
+        ("/runs/{run}/fork", {"at": "1", "reason": "look"}, "at"),
+        ("/runs/{run}/fork", {"at": True, "reason": "look"}, "at"),
+        ("/runs/{run}/fork", {"at": 1.0, "reason": "look"}, "at"),
+        ("/runs/{run}/fork", {"at": 1, "reason": "look", "edits": [{"seq": "1", "value": 1}]}, "edits.0.seq"),
+        ("/runs/{run}/replay", {"ask_model": "yes"}, "ask_model"),
+        ("/runs/{run}/pin", {"release": "2", "reason": "look", "dry_run": 1}, "dry_run"),
+        ("/drains", {"scope": "agent:x", "timeout": "5", "reason": "look"}, "timeout"),
+        ("/drains/preview", {"scope": "agent:x", "timeout": True}, "timeout"),
+        ("/bulk", {"verb": "hold", "query": "", "reason": "look", "dry_run": "false"}, "dry_run"),
+    ],
+)
+def test_a_number_or_a_yes_is_no_text_that_looks_like_one(
+    cast: Cast, desk: Desk, path: str, body: Any, field: str
+) -> None:
+    run = cast("olga").post("/runs", {"agent": "desk", "input": {"amount_cents": 1}}).json()["id"]
+    refusal = problem(cast("olga").post(path.format(run=run), body))
+    assert refusal["status"] == 422 and [error["field"] for error in refusal["errors"]] == [field]
+
+
+def test_every_body_is_as_strict() -> None:
+    found = [
+        shape
+        for _, router in api._routers
+        for view in router.path_operations.values()
+        for operation in view.operations
+        for model in operation.models
+        if model.__ninja_param_source__ == "body"  # type: ignore[attr-defined]
+        for each in model.model_fields.values()
+        for shape in (get_args(each.annotation) or (each.annotation,))
+        if shape is not type(None)
+    ]
+    assert len(found) > 20 and [shape for shape in found if not issubclass(shape, Sent)] == []
+
+
+@pytest.mark.parametrize("blank", ["\u200b", " \u2060\ufeff ", "\u3164", "\u00ad\u202e", "\n\u2028"])
+def test_a_reason_that_nobody_can_see_is_none(cast: Cast, desk: Desk, blank: str) -> None:
+    run = cast("olga").post("/runs", {"agent": "desk", "input": {"amount_cents": 1}}).json()["id"]
+    for path, body in (
+        (f"/runs/{run}/hold", {}), (f"/runs/{run}/fork", {"at": 1}), ("/gates", {"scope": "agent:desk"}),
+        ("/drains", {"scope": "agent:desk"}),
+    ):  # fmt: skip
+        refusal = problem(cast("olga").post(path, body | {"reason": blank}))
+        assert refusal["type"].endswith(":reason-missing"), path
+    assert problem(cast("olga").post(f"/runs/{run}/note", {"text": blank}))["type"].endswith(":reason-missing")

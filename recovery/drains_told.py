@@ -36,6 +36,7 @@ from runs.gates import UNSEEN, check_scope, gates_seen, unknown_in
 from runs.models import Gate
 
 LONGEST_TIMEOUT = 7 * 24 * 3600.0
+MOST_NAMED = 5
 UNDER_WAY = (Phase.STOPPING, Phase.REACHING)
 
 
@@ -89,6 +90,11 @@ class Preview:
         return too_short(self.longest, (self.deadline_at - self.as_of).total_seconds())
 
     @property
+    def new_runs(self) -> str:
+        """What is to be said of new runs that would have nowhere to go, but for releases with open ones."""
+        return new_runs_told(self.nowhere)
+
+    @property
     def warnings(self) -> list[str]:
         seconds = (self.deadline_at - self.as_of).total_seconds()
         return warned(self.unknown, self.longest, seconds, self.nowhere)
@@ -107,9 +113,19 @@ def warned(unknown: str, longest: Longest | None, seconds: float, alone: Sequenc
     """What to know before it starts, in sentences."""
     said = [unknown, too_short(longest, seconds)]
     for one in alone:
-        which = f"{one.runs} in flight and {one.queued} queued of {one.release}"
-        said.append(f"Runs would have nowhere to go: {which} wait until another worker serves it.")
+        if one.has_runs:
+            said.append(f"Runs of {one.release} would have nowhere to go until another worker serves it: {one.told}.")
+    said.append(new_runs_told(alone))
     return [sentence for sentence in said if sentence]
+
+
+def new_runs_told(alone: Sequence[Nowhere]) -> str:
+    """Of releases without open runs, which are not named one by one; empty: there are none."""
+    names = [one.release for one in alone if not one.has_runs]
+    if not names:
+        return ""
+    which = ", ".join(names[:MOST_NAMED]) + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")
+    return f"New runs of {which} would wait until another worker serves {'it' if len(names) == 1 else 'them'}."
 
 
 def preview(scope: str, timeout: float, user: Person | None = None) -> Preview:
@@ -211,7 +227,7 @@ def progress(drain: Drain, user: Person | None = None) -> Progress:
         at_gate=at_gate(drain.scope, user) if drain.gate.lifted_at is None else 0,
         in_doubt=in_doubt(reach, user),
         lost=lost(reach, user) - (0 if reach.is_place else len(gone)),
-        nowhere=nowhere(reach, found, user),
+        nowhere=[one for one in nowhere(reach, found, user) if one.now],
         longest=longest_timeout(reach, found, user),
         unknown=unknown_in(drain.scope),
         began_with=drain.in_flight if agents_of(user) is None else None,

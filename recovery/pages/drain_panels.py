@@ -296,7 +296,7 @@ class Blast:
 
     @property
     def stranded(self) -> int:
-        return sum(one.runs + one.queued for one in self.told.nowhere)
+        return sum(one.runs + one.queued + one.waiting for one in self.told.nowhere)
 
     @property
     def new_runs(self) -> int | None:

@@ -364,17 +364,25 @@ def test_a_deadline_below_the_longest_timeout_says_so_before_it_starts(crew: Cre
 def test_runs_that_would_have_nowhere_to_go_are_told(crew: Crew, fly: Callable[..., UUID]) -> None:
     fly()
     start("chain", {"steps": 1, "effect": "read"})
-    (alone,) = preview("worker:w1", 600).nowhere
+    (alone,) = [one for one in preview("worker:w1", 600).nowhere if one.has_runs]
     assert (alone.release, alone.runs, alone.queued) == ("chain@1", 1, 1)
-    assert (
-        "1 in flight and 1 queued of chain@1 wait until another worker serves it"
-        in preview("region:local", 600).warnings[-1]
+    told = (
+        "Runs of chain@1 would have nowhere to go until another worker serves it: 1 in flight, 1 queued, and new runs."
     )
+    *_, runs, new = preview("region:local", 600).warnings
+    assert runs == told and new.startswith("New runs of ") and " more would wait until another worker" in new
     crew.hire()
     assert preview("worker:w1", 600).nowhere == []
     assert preview("agent:chain", 600).nowhere == [], "there they wait at the gate"
     place_gate(scope="worker:w2", reason="look", actor="max")
-    assert len(preview("worker:w1", 600).nowhere) == 1, "one that is stopped itself takes nothing"
+    assert preview("worker:w1", 600).nowhere, "one that is stopped itself takes nothing"
+
+
+def test_runs_that_wait_under_a_release_that_nobody_else_serves_have_nowhere_to_go(crew: Crew, ledger: Ledger) -> None:
+    crew.drive(start("signals", {"names": ["go"]}))
+    (alone,) = [one for one in preview("worker:w1", 600).nowhere if one.has_runs]
+    assert (alone.release, alone.waiting, alone.takes_new, alone.now) == ("signals@1", 1, True, False)
+    assert progress(order("worker:w1")).nowhere == [], "once it is drained, only what would be under way is told"
 
 
 def test_parked_runs_do_not_block_and_are_counted(crew: Crew, ledger: Ledger) -> None:

@@ -65,6 +65,7 @@ log = logging.getLogger("holdfast.sweep")
 
 SYSTEM = "system"
 DEFAULT_TIMEOUT = 300.0
+REPLACED_WITHIN = timedelta(seconds=10)  # a pool's parent makes a new child
 UNMARK = """
 UPDATE runs_workersession w SET draining_at = NULL FROM recovery_drain d JOIN runs_gate g ON g.id = d.gate_id
  WHERE w.ended_at IS NULL AND w.draining_at = d.created_at AND g.lifted_at IS NOT NULL
@@ -218,14 +219,20 @@ def advance(drain: Drain) -> None:
             enter(drain, Phase.REACHING, now)
         if (drain.phase == Phase.REACHING and remaining(reach) == 0) or now >= drain.deadline_at:
             end(drain, reach, now)
-    if drain.until_gone and drain.gate.lifted_at is None and drain.ended_at is not None and is_gone(drain, reach):
+    if drain.until_gone and drain.gate.lifted_at is None and drain.ended_at is not None and is_gone(drain, reach, now):
         drain.gate = lift_gate(gate_id=drain.gate_id, reason="the worker is gone", actor=SYSTEM, audited=False)
         mark(drain, reach)
 
 
-def is_gone(drain: Drain, reach: Reach) -> bool:
-    """Whether no process is left that was there when it was ordered. One of the same name may have come since."""
-    return all(session.started_at > drain.created_at for session in reach.sessions)
+def is_gone(drain: Drain, reach: Reach, now: datetime) -> bool:
+    """Whether no process is left that was there when it was ordered. One of the same name may have come since.
+
+    A child of a pool is as old as its parent, which replaces it: between the two there may be none for a moment.
+    """
+    if any((one.pool_started_at or one.started_at) <= drain.created_at for one in reach.sessions):
+        return False
+    ended = WorkerSession.objects.filter(ended_at__gt=now - REPLACED_WITHIN, pool="prefork")
+    return not any(reach.contains(one) for one in ended if (one.pool_started_at or one.started_at) <= drain.created_at)
 
 
 def mark(drain: Drain, reach: Reach) -> None:

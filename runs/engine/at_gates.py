@@ -14,22 +14,23 @@ PASSED_ON_AFTER = 1.0  # seconds that a worker under a gate keeps a message
 
 
 class AtGates:
-    """`on_gate` hears when a gate comes over this very worker (True), and when none is there any more (False)."""
+    """`on_gate` hears whether a gate is over this very worker: once at first, then when one comes or none is left."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
         self.gates = OpenGates()
         self.on_gate: Callable[[bool], None] = lambda shut: None
+        self._told: bool | None = None
         self._hearing = threading.Lock()
         self._stopping = threading.Event()
 
     def hear(self, gates: OpenGates) -> None:
         """Of the open gates; what is older than what was heard before is passed over."""
         with self._hearing:
-            before = self.gate_here
             if gates.heard_at >= self.gates.heard_at:
                 self.gates = gates
-            if (shut := self.gate_here is not None) != (before is not None):
+            if (shut := self.gate_here is not None) != self._told:
+                self._told = shut
                 self.on_gate(shut)
 
     def gate_for(self, agent: Agent) -> str | None:

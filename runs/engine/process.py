@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from datetime import datetime
 from uuid import UUID
 
 from django.conf import settings
@@ -34,8 +35,13 @@ def worker() -> Worker:
     return _worker
 
 
-def open_worker(name: str, pool: str, concurrency: int, on_end: Callable[[], None]) -> Worker:
-    """Register the session (its id is the supervisor's, if there is one) and begin to serve."""
+def open_worker(
+    name: str, pool: str, concurrency: int, on_end: Callable[[], None], pool_started_at: datetime | None = None
+) -> Worker:
+    """Register the session (its id is the supervisor's, if there is one) and begin to serve.
+
+    `pool_started_at`: of a child, when its parent began, by the database's clock.
+    """
     global _worker
     given = os.environ.get("HOLDFAST_SESSION") if pool == "threads" else None
     session = Session(
@@ -47,6 +53,7 @@ def open_worker(name: str, pool: str, concurrency: int, on_end: Callable[[], Non
         serves=list(agents()),
         codes={release: agent.code_digest for release, agent in agents().items()},
         id=UUID(given) if given else None,
+        pool_started_at=pool_started_at,
     )
     connections = 4 if pool == "threads" else 1
     _worker = Worker(settings.HOLDFAST_DSN, session, agents(), payload_store(), dispatch, connections)

@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -19,9 +20,11 @@ from runs.totals import Totals
 
 REGISTER = """
 INSERT INTO runs_workersession
-       (id, name, host, pid, pool, concurrency, region, serves, codes, heartbeat_at, expires_at, end_reason)
+       (id, name, host, pid, pool, concurrency, region, serves, codes, heartbeat_at, expires_at, end_reason,
+        pool_started_at)
 VALUES (coalesce(%(id)s, holdfast_uuid7()), %(name)s, %(host)s, %(pid)s, %(pool)s, %(concurrency)s, %(region)s,
-        %(serves)s, %(codes)s, clock_timestamp(), clock_timestamp() + make_interval(secs => %(lease)s), '')
+        %(serves)s, %(codes)s, clock_timestamp(), clock_timestamp() + make_interval(secs => %(lease)s), '',
+        %(pool_started_at)s)
 RETURNING id, extract(epoch FROM clock_timestamp())::float8
 """
 RENEW = """
@@ -74,6 +77,7 @@ class Session:
     serves: list[str]
     codes: dict[str, str]
     id: UUID | None = None
+    pool_started_at: datetime | None = None  # of a child: its parent's begin, by the database's clock
     ended: bool = False
     totals: Totals = field(default_factory=Totals)
     _until: float = 0.0
@@ -85,7 +89,7 @@ class Session:
         given: dict[str, Any] = {
             "id": self.id, "name": self.name, "host": socket.gethostname(), "pid": os.getpid(), "pool": self.pool,
             "concurrency": self.concurrency, "region": self.region, "serves": self.serves, "codes": Jsonb(self.codes),
-            "lease": self.lease,
+            "lease": self.lease, "pool_started_at": self.pool_started_at,
         }  # fmt: skip
         with connections.connection() as conn:
             row = conn.execute(REGISTER, given).fetchone()

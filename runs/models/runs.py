@@ -102,6 +102,7 @@ class WorkerSession(models.Model):
     serves = ArrayField(models.CharField(max_length=64), help_text="Ids of the releases that it can execute.")
     codes = models.JSONField(default=dict, help_text="Code digest of each agent, by release id.")
     started_at = models.DateTimeField(db_default=Now())
+    pool_started_at = models.DateTimeField(null=True, help_text="Of a child: when the process began whose child it is.")
     heartbeat_at = models.DateTimeField()
     expires_at = models.DateTimeField()
     draining_at = models.DateTimeField(null=True)

@@ -1,11 +1,14 @@
 """Whoever follows a drain dies by SIGKILL at any point; another one goes on from the tables."""
 
 import signal
+import time
 
 import pytest
 
-from recovery.drains import find_drain, order_drain
-from runs.models import Run
+from config.celery import app
+from recovery.drains import find_drain, lift_drain, order_drain
+from runs.dispatch import queue_of
+from runs.models import Run, WorkerSession
 from tests.crash.proof import assert_done_once
 from tests.rig.crew import start
 from tests.rig.fleet import Fleet
@@ -68,3 +71,30 @@ def test_runs_of_a_drained_worker_go_on_at_another_and_it_takes_none(fleet: Flee
     first.send(signal.SIGTERM)
     assert first.dies(20) == 0, first.said()
     assert [ledger.calls(f"{run_id}:{step}") for step in (1, 2, 3)] == [1, 1, 1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pool", [("--concurrency", "2"), ("--pool", "prefork", "--concurrency", "2")])
+def test_a_gated_worker_takes_no_messages_until_the_gate_is_lifted(
+    fleet: Fleet, ledger: Ledger, pool: tuple[str, ...]
+) -> None:
+    """What it took and passed on would be taken by itself again, a second later."""
+    fleet.worker(*pool)
+    fleet.until(lambda: WorkerSession.objects.exists(), "it registers")
+    assert fleet.rests(start("keyed", {})).status == "done"
+    drain = order_drain(scope="worker:w1", timeout=60, reason="new kernel", actor="olga")
+    run_id = start("keyed", {})
+    queue = queue_of(Run.objects.get(id=run_id).release_id)
+    with app.connection_for_read() as broker:
+        size = broker.default_channel._size
+        since = time.monotonic()
+
+        def rests() -> bool:
+            nonlocal since
+            if size(queue) != 1:
+                since = time.monotonic()
+            return time.monotonic() - since > 3
+
+        fleet.until(rests, "its message waits in the queue for another worker")
+    lift_drain(drain_id=drain.pk, reason="not now", actor="olga")
+    assert fleet.rests(run_id).status == "done", "the queues are open again"

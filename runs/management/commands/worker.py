@@ -8,11 +8,14 @@ import signal
 import socket
 import threading
 import time
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from celery import Celery, current_app, signals
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import connection
 
 from journal.durability import durability_faults
 from runs.dispatch import queue_of
@@ -81,34 +84,59 @@ class Command(BaseCommand):
 class Intake:
     """What Celery takes from the queues. Shut while a gate is over this worker: others take the messages then.
 
-    What comes all the same is passed on by the worker, a second later; so do children of a prefork pool, whose parent
-    hears of no gate.
+    What comes all the same is passed on by whoever executes it, a second later.
     """
 
-    def __init__(self, worker: Worker) -> None:
-        self.worker = worker
+    def __init__(self, releases: Sequence[str]) -> None:
+        self.queues = [queue_of(release) for release in releases]
         self.consumer: Any = None
-        self.shut = False
+        self.gated = self.shut = False
 
     def is_ready(self, consumer: Any) -> None:
         self.consumer = consumer
-        self.turn(self.worker.gate_here is not None)
+        self.turn(self.gated)
 
     def turn(self, shut: bool) -> None:
+        self.gated = shut
         if self.consumer is not None and shut != self.shut:
             self.shut = shut
             self.consumer.call_soon(self._shut_all if shut else self._open_all)
 
     def _shut_all(self) -> None:
-        for queue in self._queues():
+        for queue in self.queues:
             self.consumer.cancel_task_queue(queue)
 
     def _open_all(self) -> None:
-        for queue in self._queues():
+        for queue in self.queues:
             self.consumer.add_task_queue(queue)
 
-    def _queues(self) -> list[str]:
-        return [queue_of(release) for release in self.worker.session.serves]
+
+class Hearsay:
+    """By which a prefork parent, which asks the database nothing, hears of gates: a byte of a child at each change."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._reader, self._writer = os.pipe()
+        os.set_blocking(self._writer, False)
+
+    def tell_of(self, worker: Worker) -> None:
+        """In a child. A gate over this one child alone is its own affair."""
+
+        def tell(_: bool) -> None:
+            over_all = worker.gates.over_place((self.name,), worker.session.region) is not None
+            with suppress(OSError):  # the parent is gone, or has long not looked
+                os.write(self._writer, bytes([over_all]))
+
+        worker.on_gate = tell
+
+    def listen(self, intake: Intake) -> None:
+        """In the parent, from when it takes messages: the last word is what counts."""
+
+        def loop() -> None:
+            while told := os.read(self._reader, 1024):
+                intake.turn(bool(told[-1]))
+
+        threading.Thread(target=loop, name="gates", daemon=True).start()
 
 
 def in_words(release: Release) -> str:
@@ -119,25 +147,35 @@ def in_words(release: Release) -> str:
 
 def serve(name: str, pool: str, concurrency: int) -> None:
     """Hang the worker on Celery's own moments: one session a process that executes tasks."""
-    if pool == "threads":
-        worker = process.open_worker(name, pool, concurrency, process.stop_serving)
-        intake = Intake(worker)
-        worker.on_gate = intake.turn
-        signals.worker_ready.connect(lambda sender, **_: intake.is_ready(sender), weak=False)
-        signals.worker_shutting_down.connect(lambda **_: process.leave_after_grace(), weak=False)
-        signals.worker_shutdown.connect(lambda **_: process.close_worker(), weak=False)
+    intake = Intake(list(agents()))
+    signals.worker_ready.connect(lambda sender, **_: intake.is_ready(sender), weak=False)
+    if pool == "prefork":
+        serve_by_children(name, intake)
         return
+    worker = process.open_worker(name, pool, concurrency, process.stop_serving)
+    worker.on_gate = intake.turn
+    signals.worker_shutting_down.connect(lambda **_: process.leave_after_grace(), weak=False)
+    signals.worker_shutdown.connect(lambda **_: process.close_worker(), weak=False)
+
+
+def serve_by_children(name: str, intake: Intake) -> None:
     closing: list[bool] = []
     reader, writer = os.pipe()  # closed by the parent when it shuts down, or dies: then its children drain
+    hearsay = Hearsay(name)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        began = cursor.fetchone()[0]
+    connection.close()  # no child may inherit it
 
     def open_child(**_: Any) -> None:
         os.close(writer)
         try:
-            process.open_worker(f"{name}-{os.getpid()}", pool, 1, process.stop_serving)
+            worker = process.open_worker(f"{name}-{os.getpid()}", "prefork", 1, process.stop_serving, began)
         except BaseException:  # Celery would keep the child, which took messages and drove nothing: let it start anew
             log.exception("a child of %s cannot serve", name)
             time.sleep(1)
             os._exit(1)
+        hearsay.tell_of(worker)
         threading.Thread(target=leave_at_end_of, args=(reader,), name="parent", daemon=True).start()
 
     def listen(**_: Any) -> None:  # a manager may tell each of a group; Celery's own handler would break off the call
@@ -149,6 +187,7 @@ def serve(name: str, pool: str, concurrency: int) -> None:
             os.close(writer)
             process.leave_after_grace()
 
+    signals.worker_ready.connect(lambda **_: hearsay.listen(intake), weak=False)
     signals.worker_process_init.connect(open_child, weak=False)
     signals.task_prerun.connect(listen, weak=False)  # it sets that one after the process's init
     signals.worker_process_shutdown.connect(lambda **_: process.close_worker(), weak=False)

@@ -30,7 +30,7 @@ from recovery.drains import (
 )
 from recovery.errors import DrainEnded, DrainExists, DrainLifted, DrainNotFound, TimeoutInvalid
 from recovery.handed_over import handed_over
-from recovery.in_flight import InFlight, held_runs, in_flight, reach_of
+from recovery.in_flight import InFlight, database_now, held_runs, in_flight, reach_of
 from recovery.models import Drain
 from runs.access import set_scope
 from runs.engine.worker import Worker
@@ -304,6 +304,24 @@ def test_a_worker_of_the_same_name_that_comes_at_once_is_not_kept_drained(crew: 
     crew.hire(lease=1.0)
     wait_until(lambda: now(drain).gate.lifted_at is not None, "nobody else is left")
     assert WorkerSession.objects.get(ended_at=None).draining_at is None
+
+
+def test_a_pool_whose_parent_has_made_a_new_child_is_not_gone(crew: Crew) -> None:
+    """It is the same worker, and somebody means to stop it."""
+    first, began = crew.hire(), database_now()
+    WorkerSession.objects.filter(id=first.session.id).update(
+        name="pool-1", pool="prefork", pool_started_at=began, heartbeat_at=Now() + timedelta(hours=1)
+    )
+    drain = order("worker:pool", until_gone=True)
+    assert now(drain).phase == "done"
+    crew.lose(first)
+    assert now(drain).gate.lifted_at is None, "for a moment there is no child"
+    second = crew.hire()
+    WorkerSession.objects.filter(id=second.session.id).update(name="pool-2", pool="prefork", pool_started_at=began)
+    WorkerSession.objects.filter(id=first.session.id).update(ended_at=Now() - timedelta(minutes=1))
+    assert now(drain).gate.lifted_at is None, "the new child is of the old parent"
+    WorkerSession.objects.filter(id=second.session.id).update(pool_started_at=Now())
+    assert now(drain).gate.lifted_at is not None, "this is another worker of the name"
 
 
 def test_a_drained_worker_says_so_and_no_more_when_it_is_called_off(crew: Crew) -> None:

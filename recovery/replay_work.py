@@ -48,10 +48,16 @@ GIVE_BACK = """
 UPDATE recovery_replay SET taken_by = NULL, taken_at = NULL, takes = takes - 1, dispatched_at = NULL, dispatches = 0
  WHERE id = %(id)s AND taken_by = %(session)s AND ended_at IS NULL
 """
+# A bulk act orders some at a time: when these are almost made, a sweep orders the next.
 FINISH = """
-UPDATE recovery_replay SET ended_at = clock_timestamp(), as_of_seq = %(as_of)s, verdict = %(verdict)s,
-       result = %(result)s, error = %(error)s
- WHERE id = %(id)s AND taken_by = %(session)s AND ended_at IS NULL
+WITH made AS (
+    UPDATE recovery_replay SET ended_at = clock_timestamp(), as_of_seq = %(as_of)s, verdict = %(verdict)s,
+           result = %(result)s, error = %(error)s
+     WHERE id = %(id)s AND taken_by = %(session)s AND ended_at IS NULL
+    RETURNING id, bulk_id)
+SELECT pg_notify('holdfast_sweep', '') FROM made
+ WHERE (SELECT count(*) FROM recovery_replay o
+         WHERE o.bulk_id = made.bulk_id AND o.ended_at IS NULL AND o.id <> made.id) <= 2 AND made.bulk_id IS NOT NULL
 """
 
 # The last orders are enough: the primary key finds them.

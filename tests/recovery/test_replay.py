@@ -238,6 +238,19 @@ def die_at(point: str) -> Any:
     return hook
 
 
+def test_the_last_judgements_of_a_bulk_act_wake_a_sweep(crew: Crew, ledger: Ledger) -> None:
+    """It orders the next ones; of the first ones of many there is nothing to do yet."""
+    run = ended(crew)
+    made = [order(run, run.release, Purpose.PIN, actor="olga", bulk_id=1) for _ in range(5)]
+    with psycopg.connect(crew.dsn, autocommit=True) as conn:
+        conn.execute("LISTEN holdfast_sweep")
+        told = []
+        for replay in [*made, ordered(run)]:
+            carried_out(crew, replay)
+            told.append(len(list(conn.notifies(timeout=0.2, stop_after=1))))
+    assert told == [0, 0, 1, 1, 1, 0]
+
+
 def test_a_sweep_sends_again_what_no_message_reached_and_ends_what_waits_too_long(crew: Crew, ledger: Ledger) -> None:
     run = ended(crew)
     replay = ordered(run)

@@ -20,6 +20,7 @@ from runs.state import RunState
 
 NOBODY = UUID(int=0)  # stands for the fork, which is not there yet
 NOT_DONE = ("failed", "denied", "expired", "cancelled")
+WORDS = {"awaiting_approval": "Waiting approval", "pending": "About to be sent", "cancelled": "Withdrawn"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,11 @@ class LaterEffect:
     at: datetime
     could_repeat: bool
     says: str
+
+    @property
+    def stands(self) -> str:
+        """Its outcome in words."""
+        return WORDS.get(self.outcome) or self.outcome.replace("_", " ").capitalize()
 
 
 @dataclass(frozen=True, slots=True)

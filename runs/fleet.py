@@ -188,16 +188,17 @@ SELECT count(*), count(*) FILTER (WHERE status = 'done'), count(*) FILTER (WHERE
        (avg(tokens) FILTER (WHERE ended_at IS NOT NULL))::float8, avg(cost) FILTER (WHERE ended_at IS NOT NULL),
        (avg(extract(epoch FROM ended_at - created_at)) FILTER (WHERE ended_at IS NOT NULL))::float8
   FROM (SELECT * FROM runs_run
-         WHERE release_id = %(release)s AND id >= %(first)s AND created_at >= %(since)s
+         WHERE release_id = %(release)s AND id >= %(first)s AND created_at >= %(since)s AND forked_from_id IS NULL
          ORDER BY id DESC LIMIT {MOST}) AS r
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Of the runs that were started under a release since a time, the newest 20,000: how many, how they ended, and in
-    how many a call was ever in doubt, a person denied a call, or a person was asked or decided something. `tokens`,
-    `cost` and `seconds` are means of those that ended; None where none did."""
+    """Of the runs that were started since a time and are pinned to a release now, the newest 20,000 (forks apart, which
+    a person began in the middle): how many, how they ended, and in how many a call was ever in doubt, a person denied a
+    call, or a person was asked or decided something. `tokens`, `cost` and `seconds` are means of those that ended; None
+    where none did."""
 
     since: datetime
     runs: int

@@ -105,6 +105,8 @@ def test_rates_are_of_the_runs_started_since(cast: Cast, staged: None) -> None:
     assert (told["in_doubt"], told["denied"], told["asked"], told["tokens"]) == (1, 1, 3, 150.0)
     later = cast("victor").get("/releases/staged@7/rates", since=now.isoformat().replace("+00:00", "Z")).json()
     assert later["runs"] == 0 and later["tokens"] is None
+    Run.objects.filter(id=ids[5]).update(forked_from=ids[4], forked_at=1)  # a person began it in the middle
+    assert cast("victor").get("/releases/staged@7/rates").json()["runs"] == 5
 
 
 def test_what_is_outside_of_a_scope_is_404(cast: Cast, staged: None) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from journal.entries import Kind
 from journal.tags import Sealed
 from recovery import forking
 from recovery.errors import ForkDiverges
@@ -14,7 +15,7 @@ from recovery.forking import fork_run
 from runs.models import Run, Status
 from runs.queries import entries_of
 from runs.short_ids import short_id
-from tests.pages.journals import Story, session
+from tests.pages.journals import DIGEST, Story, session
 from tests.pages.replays import newer
 
 pytestmark = pytest.mark.django_db
@@ -51,6 +52,15 @@ def test_it_says_what_is_copied_and_what_could_happen_twice(olga: Client) -> Non
     assert "entries 1 to 4, 1 step;" in page and "the fork's id&gt;:2" in page
     assert "2 effects could happen twice" in page and "it would be done a second time" in page
     assert "Fork at seq 4, 2 could repeat" in page and "No live worker serves refund-desk 7" in page
+
+
+def test_how_an_effect_stands_is_told_in_words(olga: Client) -> None:
+    story = Story()
+    story.call("refund", gate="approval", order_id="o-1")
+    story.write(Kind.APPROVAL, {"verdict": "requested", "digest": DIGEST}, step=1, actor="system")
+    story.now_is(Status.AWAITING_APPROVAL)
+    page = shown(olga, f"{story.url}/fork?at=1")
+    assert "<span>Waiting approval</span>" in page and "<span>awaiting_approval</span>" not in page
 
 
 def test_without_a_place_it_is_the_last_one_and_nothing_could_repeat(olga: Client) -> None:

@@ -25,8 +25,9 @@ from recovery.drains import (
     progress,
 )
 from recovery.handed_over import handed_over
-from recovery.in_flight import Blocker, InFlight, Nowhere
+from recovery.in_flight import Blocker, InFlight
 from recovery.models import Drain
+from recovery.nowhere import Nowhere
 from runs.access import DRAIN, VIEW, Person
 from runs.gates import check_reach
 from runs.guards import actor_of, may

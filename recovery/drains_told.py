@@ -13,7 +13,6 @@ from recovery.in_flight import (
     Blocker,
     InFlight,
     Longest,
-    Nowhere,
     Reach,
     arrivals,
     at_gate,
@@ -25,11 +24,11 @@ from recovery.in_flight import (
     left_behind,
     longest_timeout,
     lost,
-    nowhere,
     parked,
     reach_of,
 )
 from recovery.models import Drain, Phase
+from recovery.nowhere import Nowhere, nowhere
 from runs.access import Person, agents_of
 from runs.errors import GateExists
 from runs.gates import UNSEEN, check_scope, gates_seen, unknown_in

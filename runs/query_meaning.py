@@ -36,7 +36,7 @@ HAS: dict[str, Q] = {
     "person": Q(status__in=NEED_PERSON) & ~BY_GATE & (~Q(status=Status.WAITING) | Q(intents__contains=ASKED)),
     "question": WITH_QUESTION,
     "intent": Q(intents__contains=IN_DOUBT, ended_at__isnull=True) & ~Q(status=Status.RUNNING),  # a worker is on it
-    "takeover": Q(epoch__gt=1),
+    "takeover": Q(taken_over_at__isnull=False),
     "acted": Q(person_acted=True) | Q(status=Status.CANCELLED),
     "repeated": Q(id__in=runs_with_repeated()),
     "overbudget": Q(status=Status.HELD, reason__startswith="brake:"),

@@ -201,13 +201,14 @@ class Recovered:
     p95: float | None
 
 
-# The system's take-over notes alone: what a person wrote is never read as JSON here.
+# The system's take-over notes alone: what a person wrote is never read as JSON here, and what a fork copied (epoch
+# 0) is its source's.
 TAKEN = """
 taken AS (
     SELECT n.run_id, n.recorded_at, (n.body ->> 'from')::uuid AS source, (n.body ->> 'session')::uuid AS taker
       FROM (SELECT run_id, recorded_at,
                    CASE WHEN actor = 'system' THEN convert_from(body, 'UTF8')::jsonb END AS body
-              FROM journal_entry WHERE kind = 'NOTE' AND recorded_at > %(since)s
+              FROM journal_entry WHERE kind = 'NOTE' AND recorded_at > %(since)s AND epoch > 0
              ORDER BY recorded_at DESC LIMIT %(most)s) AS n
      WHERE n.body ->> 'text' = 'taken over' AND n.body ? 'from'
 )

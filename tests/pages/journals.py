@@ -111,8 +111,12 @@ class Story:
         settles = None if outcome == "unknown" else self.step
         return self.write(Kind.OBS, body, step=self.step, settles=settles)
 
+    def claimed(self) -> int:
+        """The epoch that a worker writes under from now on; what is written at epoch 0 later is a fork's copy."""
+        return raise_epoch(self.run.id)
+
     def taken_over(self, by: WorkerSession) -> int:
-        epoch = raise_epoch(self.run.id)
+        epoch = self.claimed()
         self.now_is(Status.RUNNING, epoch=epoch, session=by)
         return self.write(Kind.NOTE, {"text": "taken over", "epoch": epoch, "session": str(by.id)}, actor="system")
 

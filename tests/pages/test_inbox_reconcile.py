@@ -256,12 +256,15 @@ def test_several_tools_are_asked_at_once_and_each_says_what_became_of_it(ada: Cl
 
 
 def test_what_people_and_machines_settled_is_listed_apart(ada: Client) -> None:
-    mine, itself = doubtful(), doubtful()
+    mine, itself, copied = doubtful(), doubtful(), doubtful()
+    mine[0].claimed()
+    itself[0].claimed()
+    copied[0].write(Kind.RECONCILE, {"verdict": "happened", "evidence": "of its source"}, step=1, actor="ada")
     ada.post(f"{item(*mine)}/reconcile", {"verdict": "happened", "evidence_happened": "row 7", "unknown": "on"})
     itself[0].write(Kind.RECONCILE, {"verdict": "happened", "evidence": "the tool was asked by key"}, step=1)
     itself[0].write(Kind.OBS, {"outcome": "succeeded", "result": {"id": "re-9"}, "source": "probe"}, step=1, settles=1)
     people = ada.get("/inbox/settled").content.decode()
-    assert item(*mine) in people and "row 7" in people and item(*itself) not in people
+    assert item(*mine) in people and "row 7" in people and item(*itself) not in people and "of its source" not in people
     machines = ada.get("/inbox/settled?by=itself").content.decode()
     assert item(*itself) in machines and "re-9" in machines and item(*mine) not in machines
     assert ada.get("/inbox/settled?after=nonsense").status_code == 422

@@ -152,6 +152,7 @@ def test_an_agents_row_tells_what_a_run_costs_on_average(victor: Client) -> None
 def lost_with_a_run(seconds: float) -> tuple[Any, Story]:
     lost = session("w-lost", ended_at=timezone.now() - timedelta(seconds=seconds), end_reason="process died")
     story = Story().now_is(Status.RUNNING, session=session("w-taker"), epoch=2)
+    story.claimed()
     taker = str(uuid.uuid4()) if story.run.session is None else str(story.run.session.id)
     story.write("NOTE", {"text": "taken over", "epoch": 2, "from": str(lost.id), "session": taker}, actor="system")
     return lost, story
@@ -164,6 +165,15 @@ def test_a_lost_worker_is_told_with_who_took_over_and_how_fast(victor: Client) -
     assert "w-lost" in told and re.search(r"1 run taken over by w-taker in 4\.\d s", told)
     assert "of 1 run, p95 4." in part(html, "holding")
     assert "lost w-lost" in part(html, "hours")
+
+
+def test_what_a_fork_copied_is_no_loss_of_its_own(victor: Client) -> None:
+    lost, _ = lost_with_a_run(seconds=4)
+    fork = Story().now_is(Status.RUNNING, epoch=1)  # its copied entries are of epoch 0
+    body = {"text": "taken over", "epoch": 2, "from": str(lost.id), "session": str(uuid.uuid4())}
+    fork.write("NOTE", body, actor="system")
+    html = page(victor)
+    assert "1 run taken over" in part(html, "recoveries") and "of 1 run, p95" in part(html, "holding")
 
 
 def test_a_run_that_nobody_took_over_yet_counts_as_lost(victor: Client) -> None:

@@ -149,6 +149,7 @@ def test_nothing_is_adopted_while_a_worker_waits_for_the_answer_or_after_the_end
 def test_what_was_settled_is_paged_newest_first_and_apart() -> None:
     user = viewer()
     story = Story()
+    story.claimed()
     for n in range(120):
         story.step += 1
         body = {"tool": f"tool-{n}", "args": {}, "key": f"k:{n}", "effect": "keyed", "digest": "d", "gate": None}

@@ -171,6 +171,7 @@ def many(db: None) -> list[Run]:
             tokens=number * 100,
             cost=number / 100,
             epoch=number % 4,
+            taken_over_at=run.since if number % 3 == 0 else None,
         )
     return list(Run.objects.select_related("release").order_by("id"))
 
@@ -218,7 +219,7 @@ MEANT: dict[str, Any] = {
     "tokens:>=20000": lambda r: r.tokens >= 20_000,
     "has:acted": lambda r: r.person_acted or r.status == "cancelled",
     "-has:acted status:done": lambda r: not r.person_acted and r.status == "done",
-    "has:takeover": lambda r: r.epoch > 1,
+    "has:takeover": lambda r: r.taken_over_at is not None,
     "has:stranded": lambda r: r.status == "waiting_for_version",
     "has:intent": lambda r: r.status == "needs_reconciliation",
     "has:person": lambda r: r.status in ("needs_reconciliation", "awaiting_approval", "quarantined", "held"),

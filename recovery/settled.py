@@ -24,8 +24,8 @@ CHUNK = 200
 MOST_CHUNKS = 25  # read for one page at most: behind them, the next page goes on
 SETTLING = frozenset({"happened", "never_happened", "abort"})
 
-# The condition on the kind is the index's, so that it serves; the verdict stands in the body, which no index knows. What
-# a fork copied (epoch 0) is its source's.
+# The condition on the kind is the index's, so that it serves; the verdict stands in the body, which no index knows.
+# What a fork copied (epoch 0) is its source's.
 FOUND = """
 SELECT e.run_id, e.seq, e.step, e.actor, e.recorded_at, e.body, r.agent
   FROM journal_entry e JOIN runs_run r ON r.id = e.run_id

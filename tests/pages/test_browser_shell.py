@@ -184,7 +184,7 @@ def test_workers_rows_change_by_themselves(site: Site) -> None:
     page.locator(f"#session-{worker.id}", has_text="Serving").wait_for()
     worker.draining_at = timezone.now()
     worker.save()
-    page.locator(f"#session-{worker.id}", has_text="Draining, 0 left").wait_for()
+    page.locator(f"#session-{worker.id}", has_text="Drained").wait_for()
     another = session("w2")
     page.locator(f"#session-{another.id}").wait_for()
     began = time.monotonic()

@@ -183,7 +183,7 @@ def test_the_head_tells_deadline_priority_business_id_and_labels(victor: Client)
     page = page_of(victor, story)
     for said in ("Deadline", "then it is cancelled", "Priority", ">7 ", "order:o-1", "?label=tenant:bl%C3%A5"):
         assert said in page
-    assert "waits for a free worker." in page
+    assert "Waits for a free worker." in page
 
 
 def test_a_note_and_a_retry_stand_in_the_timeline(victor: Client) -> None:

@@ -1,4 +1,4 @@
-"""Drains: a gate with a deadline; its phases, what is in flight, and what is told before, during and after."""
+"""Drains: a gate with a deadline; its phases, and what becomes of the runs in its scope."""
 
 from __future__ import annotations
 
@@ -7,22 +7,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
 import pytest
-from django.contrib.auth.models import User
 from django.db import connection
-from django.db.models import F
 from django.db.models.functions import Now
 
-from journal import crash
 from recovery.drains import (
     advance_drains,
     conditions,
-    drains_seen,
     extend_drain,
-    find_drain,
     lift_drain,
     order_drain,
     preview,
@@ -30,56 +24,15 @@ from recovery.drains import (
 )
 from recovery.errors import DrainEnded, DrainExists, DrainLifted, DrainNotFound, TimeoutInvalid
 from recovery.handed_over import handed_over
-from recovery.in_flight import InFlight, database_now, held_runs, in_flight, reach_of
+from recovery.in_flight import database_now
 from recovery.models import Drain
-from runs.access import set_scope
 from runs.engine.worker import Worker
 from runs.errors import GateExists, GateScopeUnknown, ReasonMissing
 from runs.gates import lift_gate, place_gate
 from runs.models import AuditRecord, Gate, Run, WorkerSession
+from tests.recovery.draining import becomes, now, order, too_late
 from tests.rig.crew import Crew, journal, start
 from tests.rig.ledger import Ledger, wait_until
-
-
-def order(scope: str = "all", timeout: float = 60, **more: Any) -> Drain:
-    return order_drain(scope=scope, timeout=timeout, reason="deploy 8", actor="olga", **more)
-
-
-def now(drain: Drain) -> Drain:
-    advance_drains()
-    return find_drain(drain.pk)
-
-
-def becomes(drain: Drain, phase: str) -> Drain:
-    wait_until(lambda: now(drain).phase == phase, f"it is {phase}")
-    return find_drain(drain.pk)
-
-
-def too_late(drain: Drain) -> Drain:
-    """As if its deadline had come."""
-    Drain.objects.filter(pk=drain.pk).update(deadline_at=Now())
-    return now(drain)
-
-
-@pytest.fixture
-def fly(crew: Crew, ledger: Ledger) -> Iterator[Callable[..., UUID]]:
-    """Starts a run whose first call takes a while, and gives it back while the call is under way."""
-    threads: list[threading.Thread] = []
-
-    def begin(agent: str = "chain", seconds: float = 2.0, **more: Any) -> UUID:
-        worker = crew.standing = crew.standing or crew.hire(lease=1.0)
-        ledger.fault("charge", "delay", seconds=seconds)
-        run_id = start(agent, {"steps": 2, "effect": "keyed"}, **more)
-        release = Run.objects.get(id=run_id).release_id
-        threads.append(threading.Thread(target=worker.advance, args=(run_id, release)))
-        threads[-1].start()
-        wait_until(lambda: ledger.calls(f"{run_id}:1"), "the call is under way")
-        return run_id
-
-    yield begin
-    for thread in threads:
-        thread.join()
-
 
 # -- ordering, lifting, extending ------------------------------------------------------------------------------------
 
@@ -336,110 +289,3 @@ def test_a_drained_worker_says_so_and_no_more_when_it_is_called_off(crew: Crew) 
     worker.session.drain(worker.connections)
     lift_drain(drain_id=again.pk, reason="not now", actor="max")
     assert WorkerSession.objects.get(name="w1").draining_at is not None, "it stops by itself too"
-
-
-# -- what is in flight -------------------------------------------------------------------------------------------------
-
-
-def test_of_a_tool_its_calls_under_way_are_in_flight_and_no_others(crew: Crew, fly: Callable[..., UUID]) -> None:
-    run_id = fly()
-    assert [one.run_id for one in in_flight(reach_of("tool:charge"))] == [run_id]
-    assert in_flight(reach_of("tool:letter")) == []
-    drain = order("tool:charge")
-    assert drain.in_flight == 1
-    assert becomes(drain, "done").phase == "done"
-
-
-def test_a_model_request_is_told_as_one_also_before_the_first_decision(crew: Crew) -> None:
-    worker = crew.hire()
-    run_id = start("model", {})
-    seen: list[InFlight] = []
-
-    def look(name: str) -> None:
-        if name == "after-commit" and not seen and journal(run_id) == ["START", "ATTEMPT"]:
-            seen.extend(in_flight(reach_of("agent:model")))
-            connection.close()
-
-    crash.hook = look
-    worker.advance(run_id, Run.objects.get(id=run_id).release_id)
-    crash.hook = None
-    (one,) = seen
-    assert one.call is not None
-    assert (one.does, one.call.seq, one.call.step, one.call.key) == ("model", 2, None, "")
-    assert one.doing.startswith("model ") and one.ends_by > one.since
-
-
-def test_a_deadline_below_the_longest_timeout_says_so_before_it_starts(crew: Crew) -> None:
-    crew.hire()
-    seen = preview("agent:slow", 5)
-    assert seen.longest is not None and seen.longest.seconds > 5
-    assert seen.too_short.startswith("The deadline of 5 s is below the longest timeout in the scope: ")
-    assert seen.warnings == [seen.too_short]
-    assert preview("agent:slow", seen.longest.seconds).warnings == []
-    assert preview("agent:nobody", 5).longest is None
-
-
-def test_runs_that_would_have_nowhere_to_go_are_told(crew: Crew, fly: Callable[..., UUID]) -> None:
-    fly()
-    start("chain", {"steps": 1, "effect": "read"})
-    (alone,) = [one for one in preview("worker:w1", 600).nowhere if one.has_runs]
-    assert (alone.release, alone.runs, alone.queued) == ("chain@1", 1, 1)
-    told = (
-        "Runs of chain@1 would have nowhere to go until another worker serves it: 1 in flight, 1 queued, and new runs."
-    )
-    *_, runs, new = preview("region:local", 600).warnings
-    assert runs == told and new.startswith("New runs of ") and " more would wait until another worker" in new
-    crew.hire()
-    assert preview("worker:w1", 600).nowhere == []
-    assert preview("agent:chain", 600).nowhere == [], "there they wait at the gate"
-    place_gate(scope="worker:w2", reason="look", actor="max")
-    assert preview("worker:w1", 600).nowhere, "one that is stopped itself takes nothing"
-
-
-def test_runs_that_wait_under_a_release_that_nobody_else_serves_have_nowhere_to_go(crew: Crew, ledger: Ledger) -> None:
-    crew.drive(start("signals", {"names": ["go"]}))
-    (alone,) = [one for one in preview("worker:w1", 600).nowhere if one.has_runs]
-    assert (alone.release, alone.waiting, alone.takes_new, alone.now) == ("signals@1", 1, True, False)
-    assert progress(order("worker:w1")).nowhere == [], "once it is drained, only what would be under way is told"
-
-
-def test_parked_runs_do_not_block_and_are_counted(crew: Crew, ledger: Ledger) -> None:
-    crew.drive(start("signals", {"names": ["go"]}))
-    start("signals", {"names": ["go"]})
-    seen = preview("agent:signals", 60)
-    assert (seen.parked, seen.in_flight, seen.in_doubt) == ({"waiting": 1, "queued": 1}, [], 0)
-    assert seen.arrivals is not None and seen.arrivals > 0
-    assert becomes(order("agent:signals"), "done").in_flight == 0
-
-
-def test_who_sees_some_agents_is_told_of_those_alone(crew: Crew, fly: Callable[..., UUID], db: None) -> None:
-    user = User.objects.create(username="nina")
-    set_scope("nina", ["keyed"], actor="test")
-    fly()
-    drain, other = order("all"), order("agent:chain")
-    seen = progress(drain, user)
-    assert (seen.in_flight, seen.began_with, seen.at_checkpoint) == ([], None, None)
-    assert list(drains_seen(user)) == [drain]
-    with pytest.raises(DrainNotFound):
-        find_drain(other.pk, user)
-    assert [line.drain for line in conditions(user)] == [drain]
-    assert conditions(user)[0].remaining == 0
-    assert [line.remaining for line in conditions()] == [1, 1]
-
-
-def test_five_hundred_in_flight_are_told_by_the_index_and_in_a_moment(crew: Crew) -> None:
-    worker = crew.hire()
-    for _ in range(500):
-        start("keyed", {})
-    Run.objects.update(session_id=worker.session.id, status="running", epoch=F("epoch") + 1)
-    reach = reach_of("all")
-    began = time.monotonic()
-    found = in_flight(reach)
-    assert len(found) == 500 and time.monotonic() - began < 5
-    with connection.cursor() as cursor:
-        cursor.execute("SET enable_seqscan = off")
-        cursor.execute("EXPLAIN " + str(held_runs(reach).values("id").query).replace(
-            str(worker.session.id), f"'{worker.session.id}'"))  # fmt: skip
-        plan = "\n".join(row[0] for row in cursor.fetchall())
-        cursor.execute("RESET enable_seqscan")
-    assert "runs_run_by_session" in plan, plan

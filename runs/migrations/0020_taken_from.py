@@ -1,4 +1,4 @@
-from django.contrib.postgres.operations import AddIndexConcurrently, RemoveIndexConcurrently
+from django.contrib.postgres.operations import AddIndexConcurrently
 from django.db import migrations, models
 
 
@@ -14,5 +14,4 @@ class Migration(migrations.Migration):
                 condition=models.Q(("taken_over_at__isnull", False)), fields=["-id"], name="runs_run_taken_from"
             ),
         ),
-        RemoveIndexConcurrently(model_name="run", name="runs_run_taken_over"),
     ]

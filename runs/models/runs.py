@@ -255,6 +255,7 @@ class Run(models.Model):
                 condition=models.Q(ended_at__isnull=False),
             ),
             models.Index(fields=["region", "-id"], name="runs_run_by_region", condition=~models.Q(region="")),
+            models.Index(fields=["-id"], name="runs_run_taken_over", condition=models.Q(epoch__gt=1)),
             models.Index(fields=["-id"], name="runs_run_taken_from", condition=models.Q(taken_over_at__isnull=False)),
             models.Index(
                 fields=["-id"],

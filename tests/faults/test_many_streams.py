@@ -22,6 +22,7 @@ from django.test import Client
 from runs.access import ensure_demo_users
 from tests.pages.browser import serving, told
 from tests.pages.journals import Story
+from tests.rig.ledger import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -109,7 +110,8 @@ def test_three_hundred_streams_leave_the_pages_quick_and_hold_no_connection(cons
         assert kept == {"live": MANY}
         # Measured twice before it is believed: the machine is shared.
         assert min(p95(console, stories) for _ in range(2)) < LIMIT
-        assert connections_of_web(dsn) <= 5
+        # One that was given up may live for a moment beside the one in its place.
+        wait_until(lambda: connections_of_web(dsn) <= 5, "no stream holds a connection")
         with console.crowd(3, "/live/runs") as more:
             assert more == {"polling": 3}
 

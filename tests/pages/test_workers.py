@@ -56,6 +56,7 @@ def test_a_lost_one_tells_who_took_its_runs_and_what_needs_a_person(victor: Clie
     lost, taker = session("w1", ended_at=timezone.now(), end_reason="process died"), session("w2")
     for status in (Status.RUNNING, Status.NEEDS_RECONCILIATION):
         story = Story().now_is(Status.RUNNING, session=lost)
+        story.claimed()
         body = {"text": "taken over", "epoch": 2, "from": str(lost.id), "session": str(taker.id)}
         story.write("NOTE", body, actor="system")
         story.now_is(status, session=taker)

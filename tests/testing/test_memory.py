@@ -36,7 +36,9 @@ def told(entries: list[Entry]) -> list[Any]:
 def on_postgres(dsn: str, given: list[Agent], input: Any) -> list[Entry]:
     """The first agent's run, driven by a real worker."""
     for agent in given:
-        Release.objects.create(id=agent.release_id, agent=agent.name, version=agent.version, content=agent.content)
+        Release.objects.create(
+            id=agent.release_id, agent=agent.name, version=agent.version, content=agent.content, stage="current"
+        )
     serves = {agent.release_id: agent for agent in given}
     session = Session("w1", "threads", 4, "local", 30.0, list(serves), {})
     worker = Worker(dsn, session, serves, payload_store(), lambda *message: None)

@@ -207,5 +207,5 @@ def pages_neither_repeat_nor_skip_while_runs_arrive(crowd: Crowd) -> None:
         page = crowd.get("/runs", agent="contract-review", limit=100, **({"cursor": cursor} if cursor else {}))
         found += [item["id"] for item in page["items"]]
         cursor = page["next_cursor"]
-        start_run(agent="contract-review", input={}, actor="test")
+        start_run(agent="contract-review", release="generated", input={}, actor="test")
     assert found == [str(run_id) for run_id in wanted]

@@ -46,6 +46,8 @@ def up(tmp_path_factory: pytest.TempPathFactory, nursery) -> Iterator[Installati
     for page in OWN:
         (agents / f"{module_name(page)}.py").write_text(source_of(page))
     running = start_up(tmp_path_factory.mktemp("up"), agents, ["my_agents", *map(module_name, OWN)], nursery)
+    # Until its workers have announced what they serve.
+    soon(lambda: running.manage(["release", "needs", "greeter@2"])[0] == 1)
     yield running
     stop(running)
 

@@ -14,7 +14,8 @@ from runs.short_ids import short_id
 
 @dataclass(slots=True)
 class Attempt:
-    """One send of a call. `step` NULL belongs to a model request."""
+    """One send of a call. `step` NULL belongs to a model request: `told` is what its entry says of it, `code` the sort
+    of its failure."""
 
     number: int
     seq: int
@@ -27,6 +28,8 @@ class Attempt:
     hurried: bool = False  # somebody said that the next one need not wait
     doubt: bool = False  # when it was sent, an earlier one may have acted: that this one did not settles nothing
     refused: bool = False  # for good
+    told: dict[str, Any] = field(default_factory=dict)
+    code: str | None = None
 
 
 @dataclass(slots=True)
@@ -179,7 +182,7 @@ class Signal:
 @dataclass(slots=True)
 class Decision:
     """A PLAN: the seq it was made from, the steps it made, whether all or the first success of them is waited for; a
-    model's also keeps its moves."""
+    model's also keeps its moves. `said`: the whole body of an answer in a conversation, which the next one builds on."""
 
     seq: int
     seen: int
@@ -187,6 +190,7 @@ class Decision:
     moves: list[dict[str, Any]] | None
     join: str = "all"
     steps: list[int] = field(default_factory=list)
+    said: dict[str, Any] | None = None
 
 
 @dataclass(slots=True)

@@ -9,11 +9,11 @@ from typing import Any
 from uuid import UUID
 
 from journal.entries import Entry, Kind
+from runs.approvals_folded import apply_approval
 from runs.brakes import Spent, spent
 from runs.erased import ERASED, without_body
 from runs.moves import Join
-from runs.policies import Policy
-from runs.slots import Approval, Attempt, Control, Decider, Decision, Edit, Question, Repeat, Signal, Slot
+from runs.slots import Attempt, Control, Decider, Decision, Repeat, Signal, Slot
 
 MODEL_ACTOR = "model"
 # Every other actor is a person, or acts for one. "sdk" is an application that starts runs.
@@ -48,11 +48,15 @@ class RunState:
         self.tools: set[str] = set()  # called so far
         self.started_by = ""
         self.person_acted = False
-        self.model_attempts: list[Attempt] = []
+        self.model_attempts: list[Attempt] = []  # since its last answer
+        self.affinity: str | None = None  # by which the provider finds its cache of the prompt again
+        self.context: str | None = None  # the part of the prompt that was made at run time
+        self.compacted: dict[str, Any] | None = None  # what the model is not shown any more
         self.held: Control | None = None
         self.diverged: Control | None = None
         self.quarantined: Control | None = None
         self.braked: Control | None = None
+        self.resumed_seq = 0  # the last entry by which somebody let it go on
         self.budget_from = Spent()  # what had been spent when the budget was last given anew
         self.cancel: Control | None = None
         self.done: dict[str, Any] | None = None
@@ -154,10 +158,15 @@ class RunState:
         self.model_attempts.clear()
 
     def _plan(self, e: Entry) -> None:
-        by_model = e.actor == MODEL_ACTOR
-        if self.decisions and not self.decisions[-1].steps:
+        by_model, b = e.actor == MODEL_ACTOR, e.body
+        if "compaction" in b:
+            self.compacted = b["compaction"]
+            self.model_attempts.clear()
+            return
+        if self.decisions and not self.decisions[-1].steps and self.decisions[-1].said is None:
             self.decisions.pop()  # it came to nothing: a model's was cancelled, or the run was about to end
-        self.decisions.append(Decision(e.seq, e.body["seen"], by_model, e.body.get("moves"), e.body.get("join", "all")))
+        said = b if by_model and "response" in b else None
+        self.decisions.append(Decision(e.seq, b["seen"], by_model, b.get("moves"), b.get("join", "all"), said=said))
         if by_model:
             self.model_attempts.clear()
         if "plan" in e.body:
@@ -189,7 +198,10 @@ class RunState:
         attempt = Attempt(e.body["attempt"], e.seq, e.epoch, e.recorded_at, e.body["source"])
         attempt.doubt = e.body.get("doubt", False)
         if e.step is None:
+            attempt.told = e.body
             self.model_attempts.append(attempt)
+            self.affinity = e.body.get("affinity", self.affinity)
+            self.context = e.body.get("context", self.context)
             return
         slot = self.slots[e.step]
         slot.doubted = slot.doubted or slot.in_doubt  # as when the worker of the attempt before was lost
@@ -213,45 +225,12 @@ class RunState:
     def _error(self, e: Entry) -> None:
         attempts = self.model_attempts if e.step is None else self.slots[e.step].attempts
         if attempts:
-            attempts[-1].error, attempts[-1].due = e.body["error"], e.body.get("due")
+            last, b = attempts[-1], e.body
+            last.error, last.due, last.code = b["error"], b.get("due"), b.get("code")
 
     def _approval(self, e: Entry) -> None:
         assert e.step is not None
-        slot, b = self.slots[e.step], e.body
-        verdict, note, approval = b["verdict"], b.get("note") or "", slot.approval
-        if verdict == "requested" or approval is None:
-            self._approval_requested(slot, e)
-            return
-        match verdict:
-            case "granted":
-                if b.get("digest") != approval.digest or e.actor in approval.granted_by:
-                    return
-                approval.grants.append(Decider(e.actor, e.recorded_at, e.seq, note))
-                if len(approval.grants) < approval.policy.quorum:
-                    return
-            case "asked":
-                approval.question = Question(e.actor, note, e.seq, e.recorded_at)
-                return
-            case "answered":
-                approval.question = None
-                return
-            case "edited":
-                slot.edited = Edit(e.actor, b.get("args", {}), e.recorded_at, e.seq, note)
-                slot.editors.append(e.actor)
-                approval.grants.clear()
-        approval.decide(verdict, e.seq, e.recorded_at, e.actor, note)
-
-    def _approval_requested(self, slot: Slot, e: Entry) -> None:
-        b = e.body
-        if b.get("edit") == "refused":
-            slot.edited = None
-        slot.absent = bool(slot.attempts)  # nobody is asked about another send while one may have acted
-        slot.approval = Approval(
-            b["verdict"], e.seq, e.recorded_at, e.actor, b.get("digest", ""), b.get("note") or "",
-            requested_seq=e.seq, requested_at=e.recorded_at, policy=Policy.of(b.get("policy")),
-            release=b.get("release", ""), expires=b.get("expires"), why=b.get("why", ""), fields=b.get("fields"),
-            summary=b.get("summary"), repeats=tuple(map(Repeat.of, b.get("repeats", ()))),
-        )  # fmt: skip
+        apply_approval(self.slots[e.step], e)
 
     def _reconcile(self, e: Entry) -> None:
         if e.step is None or e.step not in self.slots:
@@ -336,6 +315,7 @@ class RunState:
             case "brake":
                 self.braked = control
             case "resume":
+                self.resumed_seq = e.seq
                 if self.braked is not None:
                     self.budget_from = spent(self, e.recorded_at.timestamp())
                 self._let_repeat(self.held)
@@ -345,6 +325,7 @@ class RunState:
             case "fork":
                 self.has_relatives = True
             case "retry":
+                self.resumed_seq = e.seq
                 self._hurry(control)
 
     def _let_repeat(self, held: Control | None) -> None:

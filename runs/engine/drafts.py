@@ -32,6 +32,11 @@ def decision(seen: int, decided: Decided) -> Draft:
     return Draft(Kind.PLAN, {"seen": seen} | said(decided), decision=True)
 
 
+def answered(seen: int, asked: int, body: dict[str, Any]) -> Draft:
+    """The PLAN of a model in a conversation. `asked`: the ATTEMPT that it answers."""
+    return Draft(Kind.PLAN, {"seen": seen, "asked": asked} | body, actor=MODEL_ACTOR)
+
+
 def model_plan(seen: int, decided: Decided, usage: dict[str, Any]) -> Draft:
     """A model's PLAN holds its moves whole: it was paid for, and outlives a refusal of the calls that follow."""
     body = {"seen": seen, "moves": [as_record(move) for move in decided.moves], "usage": usage} | said(decided)
@@ -203,7 +208,16 @@ def faults(agent: Agent, call: Call) -> list[str]:
         return [str(error)]
 
 
-def attempt(step: int | None, number: int, source: str, doubt: bool = False, digest: str | None = None) -> Draft:
+def compaction(seen: int, left_out: dict[str, Any]) -> Draft:
+    """The decision that a model is not shown everything any more."""
+    return Draft(Kind.PLAN, {"seen": seen, "compaction": left_out}, decision=True)
+
+
+def model_attempt(number: int, told: dict[str, Any]) -> Draft:
+    return Draft(Kind.ATTEMPT, {"attempt": number, "source": "model"} | told, decision=True)
+
+
+def attempt(step: int, number: int, source: str, doubt: bool = False, digest: str | None = None) -> Draft:
     """`digest`: of a call that was approved, what it was approved as."""
     body = {"attempt": number, "source": source} | some(doubt=doubt or None, digest=digest)
     return Draft(Kind.ATTEMPT, body, step=step, decision=True)
@@ -214,9 +228,9 @@ def observation(step: int, body: dict[str, Any], decided: bool = False, actor: s
     return Draft(Kind.OBS, body, step=step, settles=settles, decision=decided, actor=actor)
 
 
-def failure(step: int | None, error: str, due: float) -> Draft:
+def failure(step: int | None, error: str, due: float, **told: Any) -> Draft:
     """An attempt that surely did not act, and when the next is due (POSIX seconds)."""
-    return Draft(Kind.ERROR, {"error": error, "due": due}, step=step)
+    return Draft(Kind.ERROR, {"error": error, "due": due} | some(**told), step=step)
 
 
 def ending(move: Finish | Fail) -> Draft:

@@ -6,11 +6,11 @@ import hashlib
 import inspect
 import json
 import sys
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from journal.encoding import canonical
 from runs.brakes import Budget
@@ -44,20 +44,39 @@ class FunctionModel:
             raise ValueError(f"model {self.model}: settings= is a dict of what JSON knows")
 
     @property
+    def functions(self) -> Sequence[Callable[..., Any]]:
+        return [self.ask]
+
+    @property
     def content(self) -> dict[str, Any]:
         """What a release says of it; what is not given is left out."""
         given = {"prompt": self.prompt, "settings": dict(self.settings) if self.settings else None}
         return {"name": self.model, "timeout": self.timeout} | {n: v for n, v in given.items() if v is not None}
 
 
-Decider = Callable[["RunView"], Any] | FunctionModel
+class ModelSlot(Protocol):
+    """What decides by asking a model. `content`: what the release says of it; `functions`: code of the agent's that it
+    runs, which the code digest covers."""
+
+    @property
+    def content(self) -> dict[str, Any]: ...
+
+    @property
+    def functions(self) -> Sequence[Callable[..., Any]]: ...
+
+    @property
+    def timeout(self) -> float: ...
+
+
+Decider = Callable[["RunView"], Any] | ModelSlot
 Durability = Literal["journal", "stateless"]
 LONGEST_DEADLINE = 10 * 366 * 86_400.0
 
 
 @dataclass(eq=False)
 class Agent:
-    """`decide(state) -> Move | [Move]` is pure, and is called when no intent is unsettled; or it is a FunctionModel.
+    """`decide(state) -> Move | [Move]` is pure, and is called when no intent is unsettled; or a model decides: a
+    ModelLoop, or a FunctionModel.
 
     `budget`: what a run may spend before a person looks at it. `deadline`: seconds after its start at which a run that
     has not ended is cancelled. `limit`: runs in flight at once; one that waits or is parked is not in flight. `unique`:
@@ -104,10 +123,15 @@ class Agent:
             return f"durability= is 'journal' or 'stateless', not {self.durability!r}"
         return None
 
+    @property
+    def model(self) -> ModelSlot | None:
+        """What asks a model for the moves, if one decides."""
+        return self.decide if hasattr(self.decide, "content") else None  # type: ignore[return-value]
+
     @cached_property
     def content(self) -> dict[str, Any]:
         """The whole contract that runs are pinned to."""
-        slot = self.decide if isinstance(self.decide, FunctionModel) else None
+        slot = self.model
         bounds = {
             "input": self.takes,
             "budget": self.budget.content if self.budget else None,
@@ -131,8 +155,9 @@ class Agent:
     @cached_property
     def code_digest(self) -> str:
         """SHA-256 of the source files of the modules that define the agent and its tools."""
-        slot = self.decide.ask if isinstance(self.decide, FunctionModel) else self.decide
-        functions = [self.flow or slot, *(t.function for _, t in sorted(self.toolbox.items()))]
+        slot = self.model
+        deciding = slot.functions if slot is not None else [self.flow or self.decide]
+        functions = [*deciding, *(t.function for _, t in sorted(self.toolbox.items()))]
         files = {inspect.getsourcefile(sys.modules[f.__module__]) or "" for f in functions if f is not None}
         digest = hashlib.sha256()
         for file in sorted(files):

@@ -12,7 +12,7 @@ from types import FunctionType
 from typing import Any, Literal
 
 from journal.encoding import canonical, problems
-from runs.agents import Agent, FunctionModel
+from runs.agents import Agent
 from runs.inputs import input_faults, least_input
 from runs.memory.store import Memory
 from runs.model_names import floating_in
@@ -156,7 +156,7 @@ def _of_model(agent: Agent) -> Iterator[Finding]:
 
 def _of_decider(agent: Agent) -> Iterator[Finding]:
     decide = agent.flow or agent.decide
-    if decide is None or isinstance(decide, FunctionModel):
+    if not callable(decide) or agent.model is not None:
         return
     seen: set[str] = set()
     for name, instead, place in _impure_uses(decide):

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from journal.entries import Entry, Kind
 from runs.agents import Agent, FunctionModel
 from runs.compared import given_moves, shown
+from runs.engine.asking import amounts
 from runs.engine.calls import finish
-from runs.engine.performing import amounts
 from runs.engine.sealing import sealed_moves
 from runs.moves import Decided, as_decided
 from runs.outcomes import describe

@@ -182,7 +182,7 @@ class Signal:
 @dataclass(slots=True)
 class Decision:
     """A PLAN: the seq it was made from, the steps it made, whether all or the first success of them is waited for; a
-    model's also keeps its moves. `said`: the whole body of an answer in a conversation, which the next one builds on."""
+    model's also keeps its moves. `said`: the body of an answer in a conversation, which the next one builds on."""
 
     seq: int
     seen: int

@@ -1,17 +1,20 @@
-"""Drivers: from a state to the next moves. Three of them: decide, flow, and the model slot."""
+"""Drivers: from a state to the next moves. Three of them: decide, flow, and the model slot; others bring their own."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Callable, Generator, Iterator, Sequence
+from functools import partial
+from typing import Any, Protocol, runtime_checkable
 
 from journal.entries import Entry
 from runs.agents import Agent, FunctionModel
 from runs.compared import Diverged as Diverged
 from runs.compared import Judge, Strict, end_of, seen_by
+from runs.engine.asking import Asking, FunctionAsking
+from runs.engine.loop import LoopAsking
 from runs.engine.sealing import sealed_moves
+from runs.loops.declared import ModelLoop
 from runs.mistakes import line_of, raised
 from runs.moves import Ask, Decided, Fail, Finish, Move, Won, as_decided, from_record
 from runs.outcomes import CallFailed, describe
@@ -24,13 +27,6 @@ log = logging.getLogger("holdfast.drivers")
 STRICT = Strict()
 
 
-@dataclass(frozen=True, slots=True)
-class ModelRequest:
-    """The next decision is the model's: a request is made, and journaled before it is used."""
-
-    model: FunctionModel
-
-
 class Driver(Protocol):
     def check(self, state: RunState, entries: Sequence[Entry]) -> None:
         """Decide again what is recorded, before any effect, where the code may decide otherwise. Raises Diverged."""
@@ -39,16 +35,28 @@ class Driver(Protocol):
         """Decide again all that is recorded; the driver's judge hears of each decision. `entries`: the whole journal,
         `state`: its fold."""
 
-    def decide(self, state: RunState) -> Decided | ModelRequest:
+    def decide(self, state: RunState) -> Decided | Asking:
         """The next moves; called when no step is unsettled."""
+
+
+@runtime_checkable
+class DrivesItself(Protocol):
+    """An agent of another library: it brings its own driver."""
+
+    def driver(self, agent: Agent, state: RunState, entries: Sequence[Entry], judge: Judge) -> Driver: ...
 
 
 def driver_for(agent: Agent, state: RunState, entries: Sequence[Entry] = (), judge: Judge = STRICT) -> Driver:
     """`entries`: what `state` was folded from, so that a flow finds its run at each yield as it was then."""
     if agent.flow is not None:
         return FlowDriver(agent, state, entries, judge)
-    if isinstance(agent.decide, FunctionModel):
-        return ModelDriver(agent.decide, judge)
+    match agent.decide:
+        case FunctionModel() as model:
+            return ModelDriver(partial(FunctionAsking, agent, model), judge)
+        case ModelLoop() as loop:
+            return ModelDriver(partial(LoopAsking, agent, loop), judge)
+        case DrivesItself() as framework:
+            return framework.driver(agent, state, entries, judge)
     return DecideDriver(agent, judge)
 
 
@@ -92,13 +100,13 @@ class DecideDriver:
 class ModelDriver:
     """The model decides. What it said is in the journal, and is never asked for again."""
 
-    def __init__(self, model: FunctionModel, judge: Judge = STRICT) -> None:
-        self.model, self.judge = model, judge
+    def __init__(self, asking: Callable[[], Asking], judge: Judge = STRICT) -> None:
+        self.asking, self.judge = asking, judge
 
-    def decide(self, state: RunState) -> Decided | ModelRequest:
+    def decide(self, state: RunState) -> Decided | Asking:
         pending = state.pending_moves
-        if not pending:
-            return ModelRequest(self.model)
+        if not pending or unread(state):
+            return self.asking()
         return Decided([from_record(record) for record in pending], state.pending_join)
 
     def check(self, state: RunState, entries: Sequence[Entry]) -> None:
@@ -114,6 +122,14 @@ class ModelDriver:
         if done is not None and pending:
             self.judge.begins(done.seq)
             self.judge.end(done, Decided([from_record(record) for record in pending]))
+
+
+def unread(state: RunState) -> bool:
+    """Whether the run would end though somebody said something that the model, in a conversation, has not seen."""
+    last = state.decisions[-1]
+    if last.said is None or not {"finish", "fail"} & last.said["moves"][0].keys():
+        return False
+    return bool(state.signals) and state.signals[-1].seq > last.said["asked"]
 
 
 def said_by_model(made: Decision) -> Decided:

@@ -10,7 +10,7 @@ from journal.crash import Crashed
 from runs.engine.baton import Baton, carry_on, watch
 from runs.engine.calls import Ended, Raised, drain
 from runs.engine.claims import Claim, Lost
-from runs.engine.performing import Flight, LeaseLapsed, TimedOut, answer_of, finding_of, outcome_of
+from runs.engine.performing import Flight, LeaseLapsed, TimedOut, finding_of, outcome_of
 from runs.engine.recorder import Recorder
 from runs.slots import Slot
 from runs.tools import ToolContext
@@ -95,8 +95,8 @@ class Flights(Recorder):
         if isinstance(how, Raised) and isinstance(how.error, Crashed):
             raise how.error
         now = self.worker.session.now()
-        if flight.model is not None:
-            self.add(answer_of(self.agent, flight, how, self.state, self.seen, now))
+        if flight.asking is not None:
+            self.add(flight.asking.answer(how, self.state, self.seen, now))
         elif flight.probing:
             found = finding_of(flight, how)
             if not found:

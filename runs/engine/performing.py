@@ -13,22 +13,17 @@ from journal.crash import crash_point
 from journal.encoding import encode
 from journal.entries import Draft, Kind
 from journal.errors import PayloadStoreDown
-from runs.agents import Agent, FunctionModel
 from runs.engine import drafts
+from runs.engine.asking import Asking, Line
 from runs.engine.calls import Ended, Raised, Returned, finish
-from runs.engine.sealing import sealed_moves
-from runs.moves import as_decided
 from runs.outcomes import Absent, Found, PermanentError, TransientError, Undecided, describe
-from runs.run_view import RunView
-from runs.secrets import SecretUnreadable, in_use, redacted, struck, struck_text, words_of
+from runs.secrets import SecretUnreadable, in_use, redacted, struck, words_of
 from runs.slots import Slot
-from runs.state import RunState
-from runs.tools import Cancelled, Retry, Tool, ToolContext
+from runs.tools import Cancelled, Tool, ToolContext
 
 if TYPE_CHECKING:
     from runs.engine.worker import Worker
 
-MODEL_RETRY = Retry()
 MODEL_STEP = 0
 SCALARS = (str, int, float, bool, type(None))
 
@@ -49,22 +44,21 @@ class Flight:
     deadline: float
     landed: Callable[[Flight, Ended], Flight | None]
     ctx: ToolContext | None = None
-    model: FunctionModel | None = None
-    view: RunView | None = None
+    asking: Asking | None = None
     probing: bool = False
     left: bool = False
     secrets: tuple[str, ...] = ()  # as text: what may not be read in what comes of it
     cancelled: Cancelled = field(default_factory=Cancelled)
+    asked: int = 0  # the seq of a model's ATTEMPT
 
     @property
     def step(self) -> int:
         return self.slot.step if self.slot else MODEL_STEP
 
     def run(self) -> Any:
-        if self.model is not None:
+        if self.asking is not None:
             crash_point("before-model")
-            assert self.view is not None
-            said = finish(self.model.ask(self.view))
+            said = self.asking.ask(Line(self.deadline, self.cancelled, self.hear))
             crash_point("after-model")
             return said
         assert self.tool is not None and self.slot is not None
@@ -87,6 +81,11 @@ class Flight:
             result = finish(self.tool(self.ctx, **args))
         crash_point("after-effect")
         return result
+
+    def hear(self, text: str, thinking: str) -> None:
+        """What of a model's answer has come so far, for whoever watches."""
+        if not self.left:
+            self.worker.tell_under_way(self.run_id, self.epoch, self.asked, text, thinking)
 
     def ended(self, how: Ended) -> Flight | None:
         if not self.left:
@@ -168,27 +167,6 @@ def finding_of(flight: Flight, how: Ended) -> list[Draft]:
             why = describe(error)
     body = {"verdict": "undecided", "evidence": why}
     return [without_secrets(flight, Draft(Kind.RECONCILE, body, step=slot.step, actor=drafts.SYSTEM))]
-
-
-def answer_of(agent: Agent, flight: Flight, how: Ended, state: RunState, seen: int, now: float) -> Draft:
-    """The model's PLAN, or the ERROR of its request."""
-    error = "no answer"
-    if isinstance(how, Returned):
-        try:
-            moves, usage = how.value
-            return drafts.model_plan(seen, sealed_moves(agent, as_decided(moves)), amounts(usage))
-        except (TypeError, ValueError) as fault:
-            error = f"the model function has to return (moves, usage): {fault}"
-    else:
-        error = struck_text(describe(how.error))
-    number = len(state.model_attempts)
-    return drafts.failure(None, error, now + MODEL_RETRY.wait(number, f"{state.run_id}:model"))
-
-
-def amounts(usage: object) -> dict[str, float]:
-    """What can be added up. An answer that was paid for is not thrown away for the rest."""
-    given = usage.items() if isinstance(usage, dict) else ()
-    return {str(name): n for name, n in given if isinstance(n, (int, float)) and -1e300 < n < 1e300}
 
 
 def stored(worker: Worker, run_id: UUID, draft: Draft) -> tuple[Draft, list[Draft]]:

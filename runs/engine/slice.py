@@ -22,16 +22,13 @@ from journal.entries import Draft, Kind
 from runs.brakes import Brake, over
 from runs.engine import drafts
 from runs.engine.approving import asked_now, expired, reminder, request_anew
+from runs.engine.asking import Asking, GiveUp, Later, LeaveOut, NeedsPerson, Ready
 from runs.engine.claims import CRASH_LIMIT, Claim, Lost
-from runs.engine.drivers import Diverged, ModelRequest
+from runs.engine.drivers import Diverged
 from runs.engine.family import FamilyGate
 from runs.engine.flights import Flights
 from runs.engine.parking import open_children, park_for, sentence, stopped_by
-from runs.engine.performing import (
-    MODEL_RETRY,
-    MODEL_STEP,
-    Flight,
-)
+from runs.engine.performing import MODEL_STEP, Flight
 from runs.engine.permits import Admission
 from runs.engine.projections import Park
 from runs.engine.rules import (
@@ -56,7 +53,6 @@ from runs.engine.rules import (
 from runs.mistakes import difference, raised
 from runs.moves import Decided, Fail, Finish, from_record
 from runs.relatives import Relatives
-from runs.run_view import RunView
 from runs.slots import Slot
 from runs.tools import Tool
 from runs.trees import Newborn
@@ -310,9 +306,7 @@ class Slice(Flights):
         except BaseException as error:  # SystemExit and the like too: an agent's code ends its run, never the worker
             log.warning("run %s: agent %s raised", self.run_id, self.agent.name, exc_info=True)
             return self.write(Decided([Fail(raised(error))]))
-        if isinstance(decided, ModelRequest):
-            return self.ask_model(decided)
-        return self.write(decided)
+        return self.write(decided) if isinstance(decided, Decided) else self.ask_model(decided)
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
@@ -350,27 +344,29 @@ class Slice(Flights):
             if slot.kind == "call" and slot.gate is None and not slot.settled:
                 self.launch(slot)
 
-    def ask_model(self, request: ModelRequest) -> None:
+    def ask_model(self, asking: Asking) -> None:
         """OBS(n) + ATTEMPT -> request -> PLAN. What was asked and not answered is asked again, under a new ATTEMPT."""
-        if (brake := over(self.state, self.agent.budget, self.worker.session.now())) is not None:
+        now = self.worker.session.now()
+        if (brake := over(self.state, self.agent.budget, now)) is not None:
             self.brake(brake)
             return
-        attempts = self.state.model_attempts
-        last = attempts[-1] if attempts else None
-        if last is not None and last.error is not None:
-            if len(attempts) >= MODEL_RETRY.attempts:
-                reason = f"the model did not answer in {len(attempts)} attempts: {last.error}"
+        with self.at_work():
+            following = asking.next(self.state, now, self.claim.epoch)
+        match following:
+            case Later(at, why):
+                self.let_go(Park("waiting", sentence(WaitUntil(at, why), now), at))
+            case GiveUp(reason):
                 self.commit([drafts.ending(Fail(reason))], Park("failed", reason))
-                return
-            if last.due is not None and not last.hurried and last.due > self.worker.session.now():
-                wait = WaitUntil(last.due, "the model is asked again")
-                self.let_go(Park("waiting", sentence(wait, self.worker.session.now()), last.due))
-                return
-        if self.commit([drafts.attempt(None, len(attempts) + 1, "model")]):
-            deadline = time.monotonic() + request.model.timeout
-            flight = Flight(self.worker, self.run_id, None, None, self.claim.epoch, deadline, self.landed)
-            flight.model, flight.view = request.model, RunView(self.state)
-            self.take_off(flight)
+            case NeedsPerson(reason, told):
+                self.commit([drafts.control("hold", reason, **told)], Park("held", reason))
+            case LeaveOut(body):
+                self.commit([drafts.compaction(self.seen, body)])
+            case Ready(told):
+                if self.commit([drafts.model_attempt(len(self.state.model_attempts) + 1, told)]):
+                    deadline = time.monotonic() + asking.timeout
+                    flight = Flight(self.worker, self.run_id, None, None, self.claim.epoch, deadline, self.landed)
+                    flight.asking, flight.asked = asking, self.state.model_attempts[-1].seq
+                    self.take_off(flight)
 
     def brake(self, brake: Brake) -> None:
         entry = drafts.control("brake", brake.reason, limit=brake.limit, used=brake.used)

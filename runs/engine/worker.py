@@ -231,6 +231,9 @@ class Worker(AtGates):
             entry.body = self.store.resolve(entry.body)
         return entries
 
+    def tell_under_way(self, run_id: UUID, epoch: int, asked: int, text: str, thinking: str) -> None:
+        """What of a model's answer has come so far, for whoever watches the run."""
+
     def let_go(self, run_id: UUID, epoch: int, seen: int, park: Park) -> bool:
         with self.connections.connection() as conn:
             return let_go(conn, run_id, epoch, seen, park)

@@ -160,6 +160,9 @@ class MemoryWorker:
     def cancel_child(self, child: UUID, why: str, cause: Mapping[str, Any]) -> None:
         self.memory.cancel_tree(self.memory.runs[child], why, cause)
 
+    def tell_under_way(self, run_id: UUID, epoch: int, asked: int, text: str, thinking: str) -> None:
+        """Nobody watches."""
+
     def tell_parent(self, child: UUID) -> None:
         self.memory.tell_parent(self.memory.runs[child])
 

@@ -1,0 +1,78 @@
+"""A model loop's next decision: which model is asked, with which exact request, and what its answer comes to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from journal.entries import Draft
+from runs.engine import drafts
+from runs.engine.asking import Later as AskLater
+from runs.engine.asking import LeaveOut, Line, NeedsPerson, Next, Ready
+from runs.engine.calls import Ended, Raised, Returned
+from runs.loops import policy
+from runs.loops.errors import ModelFailed
+from runs.run_view import RunView
+from runs.secrets import struck_text
+
+if TYPE_CHECKING:
+    from runs.agents import Agent
+    from runs.loops.asking import Prepared
+    from runs.loops.declared import ModelLoop
+    from runs.state import RunState
+
+
+class LoopAsking:
+    """The wire side, with the providers' clients, is loaded by whoever asks first: seconds that others need not pay."""
+
+    def __init__(self, agent: Agent, loop: ModelLoop) -> None:
+        self.agent, self.loop = agent, loop
+        self.timeout = loop.timeout
+        self.prepared: Prepared | None = None
+
+    def next(self, state: RunState, now: float, epoch: int) -> Next:
+        match policy.next_request(self.loop, state, now, epoch):
+            case policy.Wait(until, why):
+                return AskLater(until, why)
+            case policy.Hold(reason):
+                return NeedsPerson(struck_text(reason))
+            case policy.Compact(body):
+                return LeaveOut(body)
+            case policy.Ask(model, extra):
+                return self._ready(state, model, extra)
+
+    def _ready(self, state: RunState, model: str, extra: dict[str, Any]) -> Next:
+        from runs.loops import asking
+
+        told: dict[str, Any] = {"model": model} | extra
+        if self.loop.context is not None and state.context is None:
+            told["context"] = struck_text(str(self.loop.context(RunView(state))))
+        # The request is of the state that the ATTEMPT leads to; folding it sets the same once more.
+        state.affinity = told.get("affinity", state.affinity)
+        state.context = told.get("context", state.context)
+        try:
+            self.prepared = asking.prepare(self.agent.content, state, model, self.loop)
+        except ModelFailed as failed:
+            return NeedsPerson(f"{model} cannot be asked: {struck_text(failed.says)}")
+        prepared = self.prepared
+        return Ready(told | {"digest": prepared.digest, "size": prepared.size, "client": prepared.client})
+
+    def ask(self, line: Line) -> Any:
+        from runs.loops import asking
+
+        assert self.prepared is not None
+        return asking.ask(self.prepared, line.deadline, line.hear, line.cancelled)
+
+    def answer(self, how: Ended, state: RunState, seen: int, now: float) -> Draft:
+        from runs.loops.answers import plan_of
+        from runs.loops.failures import failure_of
+
+        if isinstance(how, Returned):
+            body = plan_of(self.agent, self.loop, state, how.value)
+            return drafts.answered(seen, state.model_attempts[-1].seq, body)
+        assert isinstance(how, Raised)
+        failed = failure_of(how.error)
+        model = self.prepared.model if self.prepared is not None else None
+        return drafts.failure(
+            None, struck_text(failed.says), now + (failed.retry_after or 0.0), code=failed.code, model=model,
+            status=failed.status, request_id=failed.request_id,
+        )  # fmt: skip

@@ -96,6 +96,7 @@ class Flights(Recorder):
             raise how.error
         now = self.worker.session.now()
         if flight.asking is not None:
+            self.worker.under_way.over(self.run_id)
             self.add(flight.asking.answer(how, self.state, self.seen, now))
         elif flight.probing:
             found = finding_of(flight, how)
@@ -113,6 +114,8 @@ class Flights(Recorder):
         for flight in self.flying.values():
             flight.left = True
             self.worker.calls.abandon()
+            if flight.asking is not None:
+                self.worker.under_way.over(self.run_id)
         for draft in self.pending:
             if draft.step is not None and not draft.decision:
                 self.worker.keep_evidence(self.run_id, self.claim.epoch, draft)

@@ -85,7 +85,7 @@ class Flight:
     def hear(self, text: str, thinking: str) -> None:
         """What of a model's answer has come so far, for whoever watches."""
         if not self.left:
-            self.worker.tell_under_way(self.run_id, self.epoch, self.asked, text, thinking)
+            self.worker.under_way.hear(self.run_id, self.epoch, self.asked, text, thinking)
 
     def ended(self, how: Ended) -> Flight | None:
         if not self.left:

@@ -34,6 +34,7 @@ from runs.engine.recorder import Recorder
 from runs.engine.sessions import Session, SessionEnded, open_connections
 from runs.engine.slice import Slice
 from runs.engine.turns import Turns
+from runs.loops.under_way import Teller
 from runs.moves import Move, Spawn
 from runs.outcomes import describe
 from runs.relatives import InPool, Relations
@@ -68,6 +69,7 @@ class Worker(AtGates):
         session.register(self.connections)
         self.calls = CallPool(on_too_many=lambda: self.on_end())
         self.notifier = Notifier(self.connections.connection)
+        self.under_way = Teller(self.connections.connection, self.notifier.touch)
         self.driving: dict[UUID, Slice | None] = {}
         self.draining = False
         self.permits: Permits = DatabasePermits(self.connections, dispatch)
@@ -231,9 +233,6 @@ class Worker(AtGates):
             entry.body = self.store.resolve(entry.body)
         return entries
 
-    def tell_under_way(self, run_id: UUID, epoch: int, asked: int, text: str, thinking: str) -> None:
-        """What of a model's answer has come so far, for whoever watches the run."""
-
     def let_go(self, run_id: UUID, epoch: int, seen: int, park: Park) -> bool:
         with self.connections.connection() as conn:
             return let_go(conn, run_id, epoch, seen, park)
@@ -396,5 +395,6 @@ class Worker(AtGates):
         except (psycopg.Error, PoolTimeout) as error:
             log.warning("could not end session of %s: %s", self.session.name, error)
         self.committer.close()
+        self.under_way.close()
         self.notifier.close()
         self.connections.close(timeout=1)

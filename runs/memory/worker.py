@@ -68,6 +68,14 @@ class MemoryStore:
         return body
 
 
+class Unwatched:
+    """Nobody watches answers arrive."""
+
+    def hear(self, run_id: UUID, epoch: int, attempt_seq: int, text: str, thinking: str) -> None: ...
+
+    def over(self, run_id: UUID) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryRelations:
     """Nobody forks a run in memory."""
@@ -95,6 +103,7 @@ class MemoryWorker:
         self.relations = MemoryRelations(memory)
         self.gates = OpenGates(memory.gates)
         self.gate_here: str | None = None  # it is nowhere
+        self.under_way = Unwatched()
 
     def die(self) -> None:
         """As if its process had died and the supervisor had seen it."""
@@ -159,9 +168,6 @@ class MemoryWorker:
 
     def cancel_child(self, child: UUID, why: str, cause: Mapping[str, Any]) -> None:
         self.memory.cancel_tree(self.memory.runs[child], why, cause)
-
-    def tell_under_way(self, run_id: UUID, epoch: int, asked: int, text: str, thinking: str) -> None:
-        """Nobody watches."""
 
     def tell_parent(self, child: UUID) -> None:
         self.memory.tell_parent(self.memory.runs[child])

@@ -1,0 +1,169 @@
+"""The providers on a socket: a thread for each connection."""
+
+import socket
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from demo.providers.service import Answer, Request, Service, answer_json
+
+LARGEST_BODY = 64 * 1024 * 1024
+LOOK = 0.05  # seconds between two looks whether the caller of a held answer is still there
+
+
+class Gone(Exception):
+    """The caller hung up."""
+
+
+class ProvidersServer(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 512  # a hundred clients at once must not meet a full queue
+
+    def __init__(self, address: tuple[str, int], service: Service) -> None:
+        self.service = service
+        self._lock = threading.Lock()
+        self._open: set[socket.socket] = set()
+        super().__init__(address, Handler)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        with self._lock:
+            self._open.add(request)
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            with self._lock:
+                self._open.discard(request)
+
+    def hang_up(self) -> None:
+        """Cuts every connection."""
+        with self._lock:
+            for connection in self._open:
+                try:
+                    connection.shutdown(socket.SHUT_RDWR)
+                except OSError:
+                    pass
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        # Callers that go away in mid-answer are what this service is for.
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: ProvidersServer
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    timeout = 300
+
+    def do_GET(self) -> None:
+        self._serve()
+
+    def do_POST(self) -> None:
+        self._serve()
+
+    def do_DELETE(self) -> None:
+        self._serve()
+
+    def _serve(self) -> None:
+        length = self.headers.get("Content-Length", "0")
+        if not length.isdecimal() or int(length) > LARGEST_BODY:
+            self.close_connection = True
+            self._send(answer_json(413, {"error": "The body is too large, or has no length."}))
+            return
+        address = urlsplit(self.path)
+        request = Request(
+            method=self.command,
+            path=unquote(address.path),
+            query=dict(parse_qsl(address.query)),
+            headers={name.lower(): value for name, value in self.headers.items()},
+            body=self.rfile.read(int(length)),
+        )
+        answer = self.server.service.answer(request)
+        try:
+            self._deliver(answer)
+        except (Gone, ConnectionError, TimeoutError):
+            self.close_connection = True
+            if answer.seen is not None:
+                answer.seen.gone, answer.seen.answered = True, False
+
+    def _deliver(self, answer: Answer) -> None:
+        self._wait(answer.wait)
+        if answer.cut == 0:
+            self._cut()
+        elif answer.streamed:
+            self._stream(answer)
+        else:
+            self._hold(answer, 0)
+            self._send(answer)
+
+    def _send(self, answer: Answer) -> None:
+        (body,) = answer.pieces
+        self._head(answer, "Content-Length", str(len(body)))
+        if answer.cut is not None:
+            self.wfile.write(body[: len(body) // 2])
+            self._cut()
+            return
+        self._note(answer)
+        self.wfile.write(body)
+
+    def _stream(self, answer: Answer) -> None:
+        self._hold(answer, 0)
+        self._head(answer, "Transfer-Encoding", "chunked")
+        for place, piece in enumerate(answer.pieces):
+            if place:
+                self._wait(answer.pace)
+                self._hold(answer, place)
+            if place == answer.cut:
+                self._cut()
+                return
+            if place == len(answer.pieces) - 1:
+                self._note(answer)
+            self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+        self.wfile.write(b"0\r\n\r\n")
+
+    def _note(self, answer: Answer) -> None:
+        """Before the last bytes leave: whoever has read them finds the request answered."""
+        if answer.seen is not None:
+            answer.seen.answered = answer.whole
+
+    def _head(self, answer: Answer, framing: str, value: str) -> None:
+        self.send_response(answer.status)
+        self.send_header("Content-Type", answer.content_type)
+        self.send_header(framing, value)
+        for name, text in answer.headers.items():
+            self.send_header(name, text)
+        self.end_headers()
+
+    def _hold(self, answer: Answer, place: int) -> None:
+        if answer.gate is not None and place == answer.held:
+            while not answer.gate.is_set():
+                self._wait(LOOK)
+
+    def _wait(self, seconds: float) -> None:
+        """Raises Gone as soon as the caller hangs up: a delay of an hour must not keep a thread for an hour."""
+        if seconds <= 0:
+            return
+        ends = time.monotonic() + seconds
+        self.connection.settimeout(seconds)
+        try:
+            if not self.connection.recv(1, socket.MSG_PEEK):
+                raise Gone
+            time.sleep(max(0.0, ends - time.monotonic()))  # the next request is here already
+        except TimeoutError:
+            pass
+        finally:
+            self.connection.settimeout(self.timeout)
+
+    def _cut(self) -> None:
+        self.close_connection = True
+        self.connection.shutdown(socket.SHUT_RDWR)
+
+    def version_string(self) -> str:
+        return "providers"
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Silent: /requests is the record."""

@@ -14,6 +14,7 @@ from runs.compatibility import Reason, judge
 from runs.redeciding import DECISIONS, Divergence, Redecided, Watch, edited, redecide
 from runs.shadow import AskedAgain, ask_again
 from runs.state import RunState, fold
+from runs.usage import tokens_of
 
 SAME, DIVERGED, INCOMPLETE = "same", "diverged", "incomplete"
 MOST_DIVERGENCES = 500
@@ -148,7 +149,7 @@ def model_told(asked: AskedAgain) -> ModelTold:
     return ModelTold(
         requests=asked.requests,
         failed=asked.failed,
-        tokens=asked.usage.get("tokens", 0.0),
+        tokens=tokens_of(asked.usage),
         cost=asked.usage.get("cost", 0.0),
         usage={column_text(name): amount for name, amount in asked.usage.items()},
         divergences=[divergence_told(each) for each in asked.divergences[:MOST_DIVERGENCES]],

@@ -19,7 +19,8 @@ class Budget:
     """What a run may spend. Over it, the run is held; `resume` gives all of it once more from there.
 
     `steps`: calls and waits. `tokens`, `cost`: summed over the model's usage (`tokens`, or `input_tokens` and
-    `output_tokens`; `cost`). `seconds`: since the start, waits included; looked at when the run decides, so that a run
+    `output_tokens`, cached ones and reasoning among them; `cost`). A request whose price is not known holds a run that
+    has a budget of `cost`. `seconds`: since the start, waits included; looked at when the run decides, so that a run
     that waits is not woken for it. `identical_calls`: the same tool with the same arguments, directly one after the
     other.
     """
@@ -49,6 +50,7 @@ class Spent:
     tokens: float = 0.0
     cost: float = 0.0
     at: float | None = None
+    unpriced: int = 0  # requests of which nobody knows what they cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +62,7 @@ class Brake:
 
 def spent(state: RunState, now: float) -> Spent:
     """Everything since the start. `now`: POSIX seconds."""
-    usage = state.usage
-    tokens = usage["tokens"] if "tokens" in usage else usage.get("input_tokens", 0) + usage.get("output_tokens", 0)
-    return Spent(len(state.slots), tokens, usage.get("cost", 0), now)
+    return Spent(len(state.slots), state.tokens, state.usage.get("cost", 0), now, state.unpriced)
 
 
 def over(state: RunState, budget: Budget | None, now: float, moves: Sequence[Move] = ()) -> Brake | None:
@@ -81,6 +81,10 @@ def over(state: RunState, budget: Budget | None, now: float, moves: Sequence[Mov
         limit = getattr(budget, name)
         if limit is not None and amount > limit:
             return Brake(f"its budget of {limit:g} {name} is spent", limit, amount)
+    if budget.cost is not None and (unknown := so_far.unpriced - before.unpriced):
+        asked = "a request" if unknown == 1 else f"{unknown} requests"
+        reason = f"what {asked} to the model cost is not known, and its budget is {budget.cost:g} cost"
+        return Brake(reason, budget.cost, used["cost"])
     return _repeats(state, budget, moves)
 
 

@@ -14,6 +14,7 @@ from runs.brakes import Spent, spent
 from runs.erased import ERASED, without_body
 from runs.moves import Join
 from runs.slots import Attempt, Control, Decider, Decision, Repeat, Signal, Slot
+from runs.usage import tokens_of, unpriced_in
 
 MODEL_ACTOR = "model"
 # Every other actor is a person, or acts for one. "sdk" is an application that starts runs.
@@ -45,6 +46,8 @@ class RunState:
         self.decisions: list[Decision] = []
         self.plan: list[Any] = []
         self.usage: dict[str, float] = {}
+        self.tokens = 0.0
+        self.unpriced = 0  # requests to a model of which nobody knows what they cost
         self.tools: set[str] = set()  # called so far
         self.started_by = ""
         self.person_acted = False
@@ -171,7 +174,9 @@ class RunState:
             self.model_attempts.clear()
         if "plan" in e.body:
             self.plan = e.body["plan"]
-        for name, amount in e.body.get("usage", {}).items():
+        usage = e.body.get("usage", {})
+        self.tokens, self.unpriced = self.tokens + tokens_of(usage), self.unpriced + unpriced_in(usage)
+        for name, amount in usage.items():
             self.usage[name] = self.usage.get(name, 0) + amount
 
     def _tool_call(self, e: Entry) -> None:

@@ -14,6 +14,7 @@ from psycopg import Connection
 
 from journal.entries import Draft, Kind
 from runs.state import MODEL_ACTOR, RunState
+from runs.usage import tokens_of
 
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)  # seconds
 STEPS, FENCED, TOKENS, COST = "steps", "fenced_writes", "tokens", "cost"
@@ -58,7 +59,7 @@ class Totals:
                     self._settled(state, draft.settles)
                 elif draft.kind == Kind.PLAN and draft.actor == MODEL_ACTOR:
                     usage = draft.body.get("usage", {})
-                    self._add(TOKENS, tokens_in(usage))
+                    self._add(TOKENS, tokens_of(usage))
                     self._add(COST, usage.get("cost", 0))
 
     def _settled(self, state: RunState, step: int) -> None:
@@ -76,13 +77,6 @@ class Totals:
     def _observe(self, name: str, seconds: float) -> None:
         self._add(f"{name}:{bisect_left(BOUNDS, seconds)}", 1)
         self._add(f"{name}:sum", max(seconds, 0.0))
-
-
-def tokens_in(usage: dict[str, Any]) -> float:
-    """What a provider calls tokens, or its parts: input_tokens, output_tokens …"""
-    if "tokens" in usage:
-        return float(usage["tokens"])
-    return float(sum(amount for name, amount in usage.items() if name.endswith("_tokens")))
 
 
 def fold_totals(conn: Connection[Any]) -> None:

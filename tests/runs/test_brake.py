@@ -4,11 +4,13 @@ from typing import Any
 
 import pytest
 
+from runs import testing
 from runs.commands import resume_run
 from runs.models import Run
 from runs.queries import entries_of
 from runs.registry import agents, announce
-from runs.sdk import Budget
+from runs.sdk import Agent, Budget, Call, Finish, RunView, ToolContext, tool
+from runs.sdk.models import FunctionModel
 from tests.rig.crew import Crew, journal, start, state
 from tests.runs import limited
 
@@ -74,3 +76,33 @@ def test_a_budget_is_of_the_release_and_says_what_is_wrong_with_it() -> None:
         Budget(steps=0)
     assert Budget(steps=2).content == {"steps": 2, "identical_calls": 5}
     assert limited.spends.content["budget"] == {"steps": 3}
+
+
+@tool(effect="read")
+def glance(ctx: ToolContext, n: int) -> int:
+    return n
+
+
+def asks(usage: dict[str, float], budget: Budget) -> testing.Trial:
+    """A run that asks its model twice; each answer is reported so."""
+
+    def answer(state: RunView) -> Any:
+        return (Finish() if state.last else Call(glance, n=1)), usage
+
+    return testing.run(Agent("asks", "1", [glance], FunctionModel(answer), budget=budget), tools={"glance": 1})
+
+
+def test_cached_tokens_and_reasoning_are_not_counted_twice() -> None:
+    usage = {"input_tokens": 90, "cache_read_tokens": 80, "output_tokens": 10, "reasoning_tokens": 9}
+    assert asks(usage, Budget(tokens=199)).state.tokens == 200
+    assert asks(usage, Budget(tokens=99)).reason == "brake: its budget of 99 tokens is spent"
+
+
+def test_a_request_of_an_unknown_price_holds_a_run_that_has_a_budget_of_cost() -> None:
+    free = {"requests": 1, "input_tokens": 5, "output_tokens": 5}
+    run = asks(free, Budget(cost=2))
+    assert run.reason == "brake: what a request to the model cost is not known, and its budget is 2 cost"
+    assert run.calls == [] and run.resume().status == "done", "its answer is kept; a run may always end"
+    assert asks(free | {"cost": 0.5}, Budget(cost=2)).status == "done"
+    assert asks(free, Budget(tokens=100)).status == "done"
+    assert asks({"tokens": 5}, Budget(cost=2)).status == "done", "a function that says nothing of a cost has none"

@@ -57,6 +57,11 @@ def _letter(args: Mapping[str, Any], _past: Past) -> None:
         raise Refused("`to` must be a mail address.")
 
 
+def _note(args: Mapping[str, Any], _past: Past) -> None:
+    if not all(isinstance(args.get(name), str) and args[name].strip() for name in ("ticket", "text")):
+        raise Refused("`ticket` and `text` must be texts.")
+
+
 def _hold(args: Mapping[str, Any], _past: Past) -> None:
     name, seconds = str(args.get("offer")), args.get("seconds")
     if offer_named(name) is None:
@@ -108,6 +113,7 @@ ACTIONS = {
         Action("refund", True, _money_on_an_order, ("order_id", "amount_cents")),
         Action("charge", True, _money_on_an_order, ("order_id", "amount_cents")),
         Action("mail", True, _letter, ("to", "subject")),
+        Action("note", True, _note, ("ticket",)),
         Action("transfer", False, _transfer, ("to", "amount_cents")),
         Action("hold", True, _hold, ("offer", "seconds")),
         Action("book", True, _booking, ("hold", "traveller")),

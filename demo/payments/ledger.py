@@ -76,6 +76,16 @@ class Ledger:
             rows = db.execute("SELECT * FROM effect ORDER BY id DESC LIMIT ?", (limit,)).fetchall()
         return [_effect(row) for row in rows]
 
+    def refunds_of(self, order_id: str) -> list[dict[str, Any]]:
+        """Refunds of one order in the order they happened."""
+        with self._storage.reading() as db:
+            rows = db.execute(
+                "SELECT * FROM effect WHERE action = 'refund' AND json_extract(args, '$.order_id') = ?"
+                " ORDER BY id LIMIT 50",
+                (order_id,),
+            ).fetchall()
+        return [_effect(row) for row in rows]
+
     def totals(self, key: str | None) -> tuple[int, int]:
         """Effects that acted, and requests answered again from memory."""
         where, arguments = ("", ()) if key is None else (" WHERE key = ?", (key,))

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from datetime import date, timedelta
 from typing import Any
 
 FIRST, LAST = 1, 999
@@ -24,6 +25,28 @@ def order_named(order_id: str) -> dict[str, Any] | None:
         "total_cents": total,
         "items": items,
     }
+
+
+def history_of(order_id: str, today: date) -> list[dict[str, Any]]:
+    """What happened to an order on its way to the customer, oldest first; empty for one that there is not.
+
+    One in eight is lost by the carrier, one in eight still under way. Days count back from `today`, so that an order is
+    never an old story.
+    """
+    if order_named(order_id) is None:
+        return []
+    dice = hashlib.sha256(f"history {order_id}".encode()).digest()
+    ordered = today - timedelta(days=6 + dice[0] % 15)
+    shipped = ordered + timedelta(days=1 + dice[1] % 2)
+    told = [("ordered", ordered, "Paid by card."), ("shipped", shipped, f"Parcel {10_000 + dice[2] * 257}.")]
+    match dice[3] % 8:
+        case 0:
+            told.append(("lost", shipped + timedelta(days=3), "The carrier cannot find the parcel."))
+        case 1:
+            told.append(("delayed", shipped + timedelta(days=2), "Under way; expected within three days."))
+        case _:
+            told.append(("delivered", shipped + timedelta(days=1 + dice[4] % 3), "Handed over at the door."))
+    return [{"what": what, "day": day.isoformat(), "note": note} for what, day, note in told]
 
 
 def first_orders(count: int) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from demo.payments import page
@@ -13,7 +14,7 @@ from demo.payments.books import batch_of, book_named
 from demo.payments.faults import BadFault, Fault, Faults
 from demo.payments.ledger import KeyConflict, Ledger
 from demo.payments.offers import KINDS, offers
-from demo.payments.orders import order_named
+from demo.payments.orders import history_of, order_named
 from demo.payments.storage import Storage
 
 LARGEST_PAGE = 1000
@@ -68,6 +69,7 @@ class Service:
         self._routes: list[tuple[str, re.Pattern[str], Callable[[Request], Answer]]] = [
             ("GET", re.compile(r"/"), self._page),
             ("GET", re.compile(r"/ledger\.css"), self._stylesheet),
+            ("GET", re.compile(r"/orders/(?P<argument>[^/]+)/history"), self._history),
             ("GET", re.compile(r"/orders/(?P<argument>.+)"), self._order),
             ("GET", re.compile(rf"/offers/(?P<argument>{'|'.join(KINDS)})"), self._offers),
             ("GET", re.compile(r"/books/(?P<argument>[^/]+)"), self._book),
@@ -113,6 +115,16 @@ class Service:
     def _order(self, request: Request) -> Answer:
         def look_up() -> Answer:
             return _known(order_named(request.argument), "order")
+
+        return self._under_fault("order", request.reference, look_up)
+
+    def _history(self, request: Request) -> Answer:
+        def look_up() -> Answer:
+            told = history_of(request.argument, datetime.now(UTC).date())
+            for done in self.ledger.refunds_of(request.argument):
+                note = f"{done['args']['amount_cents'] / 100:.2f} paid back."
+                told.append({"what": "refunded", "day": done["at"][:10], "note": note})
+            return _known({"events": told} if told else None, "order")
 
         return self._under_fault("order", request.reference, look_up)
 

@@ -12,6 +12,7 @@ CREATE TABLE IF NOT EXISTS effect (
     key TEXT, action TEXT NOT NULL, args TEXT NOT NULL, at TEXT NOT NULL
 );
 CREATE INDEX IF NOT EXISTS effect_key ON effect (key);
+CREATE INDEX IF NOT EXISTS refund_order ON effect (json_extract(args, '$.order_id')) WHERE action = 'refund';
 CREATE TABLE IF NOT EXISTS answer (
     key TEXT PRIMARY KEY,
     action TEXT NOT NULL, args TEXT NOT NULL, result TEXT NOT NULL, replays INTEGER NOT NULL DEFAULT 0

@@ -157,7 +157,7 @@ class Agent:
         """SHA-256 of the source files of the modules that define the agent and its tools."""
         slot = self.model
         deciding = slot.functions if slot is not None else [self.flow or self.decide]
-        functions = [*deciding, *(t.function for _, t in sorted(self.toolbox.items()))]
+        functions = [*deciding, *(t.plain for _, t in sorted(self.toolbox.items()))]
         files = {inspect.getsourcefile(sys.modules[f.__module__]) or "" for f in functions if f is not None}
         digest = hashlib.sha256()
         for file in sorted(files):

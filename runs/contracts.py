@@ -76,14 +76,14 @@ def _of_stateless(agent: Agent) -> Iterator[Finding]:
         if tool.effect != "read":
             yield Finding(
                 "error", "E010", f"agent {agent.name} is stateless, but its tool {tool.name} is {tool.effect!r}",
-                place_of(tool.function),
+                place_of(tool.plain),
                 "A stateless run has no journal that could remember the effect: take durability='journal' (the "
                 "default), or give it tools with effect='read' only.",
             )  # fmt: skip
         elif tool.approval is not False:
             yield Finding(
                 "error", "E011", f"agent {agent.name} is stateless, but its tool {tool.name} asks for approval",
-                place_of(tool.function),
+                place_of(tool.plain),
                 "A stateless run cannot wait for a person: take durability='journal' (the default), or drop approval=.",
             )  # fmt: skip
 
@@ -98,12 +98,13 @@ def is_overkill(agent: Agent) -> bool:
 
 
 def _of_tool(tool: Tool, grace: float | None) -> Iterator[Finding]:
-    place = place_of(tool.function)
+    place = place_of(tool.plain)
 
     def finding(level: Level, id: str, says: str, fix: str) -> Finding:
         return Finding(level, id, f"tool {tool.name}: {says}", place, fix)
 
-    for name, parameter in list(inspect.signature(tool.function).parameters.items())[1:]:
+    for parameter in tool.parameters:
+        name = parameter.name
         if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
             continue
         if parameter.annotation is parameter.empty:

@@ -94,7 +94,7 @@ class Suite:
 
     def first_call(self) -> str:
         began = time.monotonic()
-        self.result = self.within(lambda: self.tool(self.context(1), **deepcopy(self.args)))
+        self.result = self.within(lambda: self.tool.perform(self.context(1), deepcopy(self.args)))
         if (fault := self.tool.result_fault(self.result)) is not None:
             raise Broke(fault)
         return f"{time.monotonic() - began:.2f} s of {self.tool.timeout:g} s"
@@ -110,22 +110,20 @@ class Suite:
         return ""
 
     def same_again(self) -> str:
-        again = self.within(lambda: self.tool(self.context(2), **deepcopy(self.args)))
+        again = self.within(lambda: self.tool.perform(self.context(2), deepcopy(self.args)))
         if canonical(again) != canonical(self.result):
             raise Broke(f"it answered {again!r}, at first {self.result!r}: it may have acted twice")
         return ""
 
     def refused(self, other: Mapping[str, Any]) -> str:
         try:
-            answer = self.within(lambda: self.tool(self.context(3), **dict(other)))
+            answer = self.within(lambda: self.tool.perform(self.context(3), other))
         except PermanentError as refusal:
             return describe(refusal)
         raise Broke(f"it answered {answer!r} to {dict(other)!r}: a mistake with keys would go unnoticed")
 
     def probe(self) -> Any:
-        assert self.tool.probe is not None
-        ask = self.tool.probe
-        return self.within(lambda: ask(self.context(1), **deepcopy(self.args)))
+        return self.within(lambda: self.tool.ask(self.context(1), deepcopy(self.args)))
 
     def context(self, attempt: int) -> ToolContext:
         return ToolContext(self.key, self.run_id, 1, attempt, time.time() + self.tool.timeout, Cancelled())

@@ -11,17 +11,20 @@ import re
 import typing
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, Literal
-from uuid import UUID
+from dataclasses import dataclass, replace
+from functools import cached_property, update_wrapper
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError, create_model
+from pydantic import PydanticUserError, TypeAdapter, ValidationError
 
 from journal.encoding import canonical
+from runs.calling import Cancelled as Cancelled
+from runs.calling import ToolContext as ToolContext
+from runs.calling import made_under
 from runs.limits import Limit, Rate, as_limit, missing_keys, value_of
-from runs.outcomes import Absent, Found, Undecided
+from runs.outcomes import Absent, Found, PermanentError, Undecided
 from runs.policies import ANY_ONE, Policy
+from runs.signatures import hints_of, is_context, model_of, name_of, parameters_of, plain_of, split
 
 Effect = Literal["read", "keyed", "probed", "unkeyed"]
 EFFECTS: tuple[str, ...] = typing.get_args(Effect)
@@ -43,32 +46,6 @@ class Retry:
         return min(self.backoff * 2.0 ** min(attempt - 1, 30), self.LONGEST) * spread
 
 
-class Cancelled:
-    """Whether somebody asked to cancel the run; true for a call that is under way when it happens."""
-
-    __slots__ = ("asked",)
-
-    def __init__(self) -> None:
-        self.asked = False
-
-    def __bool__(self) -> bool:
-        return self.asked
-
-
-@dataclass(frozen=True, slots=True)
-class ToolContext:
-    """What a tool knows of its call. `key` is the same at each attempt; `deadline` is POSIX seconds."""
-
-    key: str
-    run_id: UUID
-    step: int
-    attempt: int
-    deadline: float
-    cancelled: Cancelled
-    scratch: dict[str, Any] = field(default_factory=dict)
-    log: logging.Logger = field(default_factory=lambda: logging.getLogger("holdfast.tool"))
-
-
 NAME = re.compile(r"\S{1,200}")  # as a gate can name it
 Probe = Callable[..., Found | Absent | Undecided]
 Summary = Callable[[dict[str, Any]], str]
@@ -78,7 +55,7 @@ Canonical = Callable[[dict[str, Any]], Mapping[str, Any]]
 
 @dataclass(eq=False)
 class Tool:
-    """A function of the world. Made by `@tool`; called by the engine, and by tests directly."""
+    """A function of the world. Made by `@tool`; a run calls it by `perform`, everybody else as the function itself."""
 
     function: Callable[..., Any]
     effect: Effect
@@ -96,7 +73,7 @@ class Tool:
     canonical: Canonical | None = None
 
     def __post_init__(self) -> None:
-        self.name = self.name or self.function.__name__
+        self.name = self.name or name_of(self.function)
         if not NAME.fullmatch(self.name) or not self.name.isprintable():
             raise ValueError(f"tool {self.name!r}: its name has 1 to 200 printable characters and no spaces")
         if self.effect not in EFFECTS:
@@ -110,15 +87,59 @@ class Tool:
             )
         if self.canonical is not None and not callable(self.canonical):
             raise ValueError(f"tool {self.name}: canonical= is a function of the arguments that returns a dict")
-        first = next(iter(inspect.signature(self.function).parameters), None)
-        if first is None:
-            raise ValueError(f"tool {self.name}: its first parameter is the ToolContext")
-        self._parameters = list(inspect.signature(self.function).parameters.values())[1:]
-        for fault in missing_keys(self.limit, self.rate, (p.name for p in self._parameters)):
+        self.parameters = parameters_of(self.function)
+        self.takes_context = bool(self.parameters) and is_context(self.parameters[0], self.function)
+        if self.takes_context:
+            del self.parameters[0]
+        self._places = self.parameters if any(p.kind is p.POSITIONAL_ONLY for p in self.parameters) else []
+        for fault in missing_keys(self.limit, self.rate, (p.name for p in self.parameters)):
             raise ValueError(f"tool {self.name}: {fault}")
+        update_wrapper(self, self.function, updated=())
+        if inspect.iscoroutinefunction(self.function):
+            inspect.markcoroutinefunction(self)
 
-    def __call__(self, ctx: ToolContext, **args: Any) -> Any:
-        return self.function(ctx, **args)
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """As the function is called: whoever else calls it notices nothing."""
+        if args and isinstance(args[0], ToolContext) and self.takes_context:
+            return made_under(args[0], self.function, *args, **named)
+        return self.function(*args, **named)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """A method is bound as any method is: `shop.refund` is a tool of that shop."""
+        if not self._is_method:
+            return self
+        bound = self.function.__get__(instance, owner)
+        return self if bound is self.function else replace(self, function=bound)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """What else the function has: `delay` of a task of Celery, `cache_clear`."""
+            if name.startswith("_") or hasattr(type(self), name):  # as it failed at first
+                return object.__getattribute__(self, name)
+            return getattr(self.__dict__.get("function"), name)
+
+    def perform(self, ctx: ToolContext, args: Mapping[str, Any]) -> Any:
+        """A run's call: the result, or the coroutine that gives it. Its code finds `ctx` by `current_call()` too."""
+        by_place, named = split(args, self._places)
+        return made_under(ctx, self.function, *([ctx] if self.takes_context else []), *by_place, **named)
+
+    def ask(self, ctx: ToolContext, args: Mapping[str, Any]) -> Any:
+        """What the probe says of this call, or the coroutine that gives it."""
+        assert self.probe is not None
+        return made_under(ctx, self.probe, *([ctx] if self._probe_takes_context else []), **args)
+
+    def typed(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        """These arguments, of a JSON body for instance, as values of the declared types; what is left out stays out.
+
+        Sealed ones have to be opened before. Raises PermanentError with what is wrong: nothing was sent.
+        """
+        try:
+            read = self._arguments.model_validate(args)
+        except ValidationError:
+            raise PermanentError("; ".join(self.faults(dict(args)))) from None
+        fields, others = self._field_of, read.model_extra or {}
+        return {name: getattr(read, fields[name]) if name in fields else others[name] for name in args}
 
     def faults(self, args: dict[str, Any]) -> list[str]:
         """What is wrong with these arguments, one sentence each."""
@@ -142,9 +163,8 @@ class Tool:
             return all(mine[name] == theirs[name] for name in mine.keys() & theirs.keys())
 
     def _read(self, args: dict[str, Any]) -> Any:
-        known = self._arguments.model_fields
         open_ended = self._arguments.model_config["extra"] == "allow"
-        return self._arguments.model_validate({n: arg for n, arg in args.items() if open_ended or n in known})
+        return self._arguments.model_validate({n: arg for n, arg in args.items() if open_ended or n in self._field_of})
 
     def result_fault(self, result: object) -> str | None:
         """Why the result is not of the declared type, else None."""
@@ -222,13 +242,13 @@ class Tool:
             "max_in_flight": self.max_in_flight,
             "key_ttl": self.key_ttl,
             "retry": {"attempts": self.retry.attempts, "backoff": self.retry.backoff},
-            "doc": inspect.getdoc(self.function) or "",
+            "doc": inspect.getdoc(self.plain) or "",
         }
 
     @cached_property
     def digest(self) -> bytes:
         """sha256 over schema, effect class, policy and code: what an approval is bound to, beside the arguments."""
-        functions = (self.function, self.probe, self.approval, self.canonical)
+        functions = (self.plain, self.probe, self.approval, self.canonical)
         code = [_source(f) for f in functions if callable(f)]
         return hashlib.sha256(canonical([self.contract, code])).digest()
 
@@ -248,23 +268,49 @@ class Tool:
 
     @cached_property
     def _defaults(self) -> dict[str, Any]:
-        return {p.name: p.default for p in self._parameters if p.default is not p.empty}
+        return {p.name: p.default for p in self.parameters if p.default is not p.empty}
+
+    @cached_property
+    def plain(self) -> Any:
+        """The function that somebody wrote, behind what binds or wraps it."""
+        return plain_of(self.function)
+
+    @property
+    def _is_method(self) -> bool:
+        if isinstance(self.function, classmethod):
+            return True
+        return bool(self.parameters) and self.parameters[0].name == "self" and inspect.isfunction(self.function)
+
+    @property
+    def _probe_takes_context(self) -> bool:
+        """Unless it begins with an argument of the tool, or takes them by name alone."""
+        first = next(iter(inspect.signature(self.probe).parameters.values()), None) if self.probe else None
+        by_place = first is not None and first.kind not in (first.VAR_KEYWORD, first.KEYWORD_ONLY)
+        return by_place and first is not None and first.name not in {p.name for p in self.parameters}
 
     @cached_property
     def _hints(self) -> dict[str, Any]:
-        return typing.get_type_hints(self.function, include_extras=True)
+        try:
+            return hints_of(self.function)
+        except NameError as error:
+            raise ValueError(
+                f"tool {self.name}: an annotation cannot be read ({error}): import the type at run time, not only under"
+                " TYPE_CHECKING"
+            ) from error
+
+    @property
+    def _arguments(self) -> Any:
+        return self._model[0]
+
+    @property
+    def _field_of(self) -> dict[str, str]:
+        return self._model[1]
 
     @cached_property
-    def _arguments(self) -> Any:
-        fields: dict[str, Any] = {}
-        for parameter in self._parameters:
-            if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
-                continue
-            required = parameter.default is parameter.empty
-            fields[parameter.name] = (self._hints.get(parameter.name, Any), ... if required else parameter.default)
-        anything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in self._parameters)
-        config = ConfigDict(extra="allow" if anything else "forbid", arbitrary_types_allowed=True)
-        return create_model(self.name, __config__=config, **fields)
+    def _model(self) -> tuple[Any, dict[str, str]]:
+        if self._is_method:
+            raise ValueError(f"tool {self.name}: it is a method: give the agent that of an object, as in Shop().refund")
+        return model_of(self.name, self.parameters, self._hints)
 
     @cached_property
     def _result(self) -> TypeAdapter[Any] | None:
@@ -316,6 +362,10 @@ def tool(
         raise TypeError("@tool needs its effect class: @tool(effect='read' | 'keyed' | 'probed' | 'unkeyed')")
 
     def declare(function: Callable[..., Any]) -> Tool:
+        if isinstance(function, Tool):  # another tool of the same function
+            function = function.function
+        if isinstance(function, staticmethod):
+            function = function.__func__
         return Tool(function, effect, probe, approval, timeout, max_in_flight, key_ttl, retry, name,
                     as_limit(limit), rate, summary, sample, canonical)  # fmt: skip
 

@@ -68,9 +68,9 @@ class Flight:
             raise TransientError(str(error)) from error  # nothing was sent: another worker may have the key
         if self.probing:
             crash_point("before-probe")
-            assert self.tool.probe is not None
+            assert self.ctx is not None
             with in_use(own_args(self.slot)) as args:
-                found = finish(self.tool.probe(self.ctx, **args))
+                found = finish(self.tool.ask(self.ctx, args))
             crash_point("after-probe")
             return found
         if not self.worker.session.alive:
@@ -78,7 +78,7 @@ class Flight:
         crash_point("before-effect")
         assert self.ctx is not None
         with in_use(own_args(self.slot)) as args:
-            result = finish(self.tool(self.ctx, **args))
+            result = finish(self.tool.perform(self.ctx, args))
         crash_point("after-effect")
         return result
 

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from runs.agents import Agent, flow
 from runs.brakes import Budget
+from runs.calling import NoCall, current_call
 from runs.limits import Limit, Rate
 from runs.moves import Ask, Call, Fail, Finish, First, Sleep, Spawn, WaitFor, Won
 from runs.once import KeyReused, once
@@ -29,6 +30,7 @@ __all__ = [
     "Found",
     "KeyReused",
     "Limit",
+    "NoCall",
     "PermanentError",
     "Policy",
     "Rate",
@@ -44,6 +46,7 @@ __all__ = [
     "UnknownOutcome",
     "WaitFor",
     "Won",
+    "current_call",
     "flow",
     "once",
     "start",

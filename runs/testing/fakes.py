@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from runs.agents import Agent
+from runs.calling import made_under
 from runs.engine.calls import finish
 from runs.outcomes import Absent, Found, UnknownOutcome
 from runs.tools import Tool, ToolContext
@@ -97,7 +98,7 @@ class FakeTool(Tool):
     behaviour: Any = None
     count: int = 0
 
-    def __call__(self, ctx: ToolContext, **args: Any) -> Any:
+    def perform(self, ctx: ToolContext, args: Mapping[str, Any]) -> Any:
         self.world.sent[ctx.key] = self.world.sent.get(ctx.key, 0) + 1
         before = self.world.first(ctx.key)
         if before is not None and self.effect == "keyed":
@@ -106,9 +107,9 @@ class FakeTool(Tool):
         if isinstance(behaviour, Each):
             behaviour = behaviour.behaviours[min(self.count, len(behaviour.behaviours) - 1)]
             self.count += 1
-        result = self._behave(behaviour, ctx, args)
+        result = self._behave(behaviour, ctx, dict(args))
         if self.effect != "read":
-            self.world.act(Effect(self.name, ctx.key, deepcopy(args), deepcopy(result)))
+            self.world.act(Effect(self.name, ctx.key, deepcopy(dict(args)), deepcopy(result)))
         if isinstance(behaviour, Lost):
             raise UnknownOutcome("the answer was lost")
         return result
@@ -121,12 +122,12 @@ class FakeTool(Tool):
         ):
             raise behaviour
         if behaviour is REAL:
-            return finish(self.function(ctx, **args))
+            return finish(super().perform(ctx, args))
         if not callable(behaviour):
             return deepcopy(behaviour)
         takes = list(inspect.signature(behaviour).parameters)
         with_context = bool(takes) and takes[0] in ("ctx", "context")
-        return finish(behaviour(ctx, **args) if with_context else behaviour(**args))
+        return finish(made_under(ctx, behaviour, *([ctx] if with_context else []), **args))
 
     def look(self, ctx: ToolContext, **args: Any) -> Found | Absent:
         effect = self.world.first(ctx.key)

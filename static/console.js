@@ -72,17 +72,18 @@
   };
 
   /* The selected entry. A streamed timeline does not know which one it is; an intent's outcome may have changed with it. */
+  const CHOSEN = ".wf-row[aria-current],.turn-seq[aria-current]";
   let chosen = null, outcome = null;
   const select = (row) => {
-    for (const other of document.querySelectorAll(".wf-row[aria-current]")) if (other !== row) other.removeAttribute("aria-current");
+    for (const other of document.querySelectorAll(CHOSEN)) if (other !== row) other.removeAttribute("aria-current");
     if (!row) return;
     row.setAttribute("aria-current", "true");
     const changed = row.id === chosen && row.dataset.outcome !== outcome;
     [chosen, outcome] = [row.id, row.dataset.outcome];
     if (changed) htmx.ajax("GET", row.getAttribute("hx-get"), { target: "#inspector", swap: "innerMorph" });
   };
-  document.addEventListener("DOMContentLoaded", () => select(document.querySelector(".wf-row[aria-current]")));
-  document.addEventListener("click", (event) => { const row = event.target.closest(".wf-row"); if (row) { chosen = null; select(row); } });
+  document.addEventListener("DOMContentLoaded", () => select(document.querySelector(CHOSEN)));
+  document.addEventListener("click", (event) => { const row = event.target.closest(".wf-row,.turn-seq"); if (row) { chosen = null; select(row); } });
   document.addEventListener("htmx:after:swap", () => { if (chosen) select(by(chosen)); });
 
   /* Keys move and open; none of them writes. */

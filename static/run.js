@@ -59,6 +59,12 @@
     if (said) said.textContent = `of ${last}.`;
   };
 
+  /* What somebody has unfolded stays so when a turn is drawn again. */
+  document.addEventListener("htmx:before:morph:node", (event) => {
+    const { oldNode, newNode } = event.detail ?? {};
+    if (oldNode?.matches?.("details.turn-fold") && newNode?.tagName === "DETAILS") newNode.open = oldNode.open;
+  });
+
   document.addEventListener("htmx:after:swap", () => { grow(); settle(); follow(); });
   document.addEventListener("DOMContentLoaded", follow);
 })();

@@ -10,6 +10,7 @@ from django.http import QueryDict
 
 from runs.pages.timeline import AXES, FOLDED
 
+JOURNAL, CHAT = VIEWS = ("journal", "chat")
 ENTRY, STATE, POINTERS = TABS = ("entry", "state", "pointers")
 
 
@@ -21,7 +22,7 @@ def whole(text: str | None) -> int | None:
 @dataclass(frozen=True, slots=True)
 class Asked:
     """`seq`: the entry shown. `at`: the seq that the state is folded to, `against`: another to compare it with.
-    `after`: the window of a long journal; `all`: no window, for print."""
+    `after`: the window of a long journal; `all`: no window, for print. `view`: as a journal, or as a conversation."""
 
     seq: int | None = None
     at: int | None = None
@@ -30,10 +31,12 @@ class Asked:
     axis: str = FOLDED
     after: int | None = None
     all: bool = False
+    view: str = JOURNAL
 
     @classmethod
     def of(cls, given: QueryDict) -> Asked:
         at, tab, axis = whole(given.get("at")), given.get("tab", ""), given.get("axis", "")
+        view = given.get("view", "")
         return cls(
             seq=whole(given.get("seq")),
             at=at,
@@ -42,6 +45,7 @@ class Asked:
             axis=axis if axis in AXES else FOLDED,
             after=whole(given.get("after")),
             all="all" in given,
+            view=view if view in VIEWS else JOURNAL,
         )
 
     def at_entry(self, seq: int) -> Asked:
@@ -51,7 +55,8 @@ class Asked:
         """With its question mark; what goes without saying is left out."""
         new = replace(self, **changed)
         usual = STATE if new.at is not None else ENTRY
-        said: dict[str, Any] = {"seq": new.seq, "at": new.at, "with": new.against}
+        said: dict[str, Any] = {"view": new.view if new.view != JOURNAL else None}
+        said |= {"seq": new.seq, "at": new.at, "with": new.against}
         said |= {"tab": new.tab if new.tab != usual else None, "axis": new.axis if new.axis != FOLDED else None}
         said |= {"after": new.after, "all": 1 if new.all else None}
         return "?" + urlencode({name: value for name, value in said.items() if value is not None})

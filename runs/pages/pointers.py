@@ -15,6 +15,7 @@ from journal.errors import PayloadAltered, PayloadError, PayloadMissing
 from journal.payloads import payload_store
 from journal.read import read_entry
 from runs.models import Run
+from runs.pages.pictures import is_picture, picture_type
 
 PREVIEW = 2_000  # bytes
 LARGEST_VERIFIED = 64 * 2**20  # bytes read for a look at a page
@@ -65,12 +66,19 @@ def text_of(data: bytes) -> str:
     return data.decode("utf-8", "backslashreplace")
 
 
-def payload_answer(run: Run, seq: int, sha256: str) -> HttpResponseBase:
-    """The stored bytes as a download; never shown as a page of this site, whatever they are."""
+def payload_answer(run: Run, seq: int, sha256: str, *, shown: bool = False) -> HttpResponseBase:
+    """The stored bytes as a download; never shown as a page of this site, whatever they are. `shown`: as a picture, if
+    that is what they are."""
     entry = read_entry(connection, run.id, seq)
     pointer = next((p for _, p in pointers_in(entry.body) if p.sha256 == sha256), None) if entry else None
     if pointer is None:
         raise Http404("There is no such payload.")
+    if shown and is_picture(pointer):
+        data = payload_store().open(pointer)
+        answer = HttpResponse(data, content_type=picture_type(data[:16]))
+        answer["Cache-Control"] = "private, max-age=3600"  # its address has its hash
+        answer["X-Content-Type-Options"] = "nosniff"
+        return answer
     answer = HttpResponse(payload_store().open(pointer), content_type="application/octet-stream")
     answer["Content-Disposition"] = f'attachment; filename="{seq}-{sha256[:12]}"'
     answer["X-Content-Type-Options"] = "nosniff"

@@ -16,6 +16,8 @@ from django.views.decorators.http import require_GET
 
 from runs.models import Run
 from runs.pages.asked import Asked, whole
+from runs.pages.blocks import Block, message
+from runs.pages.chat_live import ChatPicture
 from runs.pages.live import live_answer
 from runs.pages.run_page import WINDOW, Proof, Reading, RunPage
 from runs.pages.run_views import page_context
@@ -41,24 +43,6 @@ VERIFIES = timedelta(seconds=5)  # how often a stream follows the chain
 async def live_run(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
     seen = whole(request.headers.get("Last-Event-ID")) or whole(request.GET.get("upto")) or 0
     return await live_answer(request, lambda: RunPicture(request, run_id, seen), run_id)
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """A piece of the page: `swap` is how it comes to its target."""
-
-    target: str
-    swap: str
-    html: str
-
-    def __str__(self) -> str:
-        return f'<hx-partial hx-target="{self.target}" hx-swap="{self.swap}">{self.html}</hx-partial>'
-
-
-def message(blocks: Iterable[Block], seq: int) -> str:
-    """A server-sent event; a browser that comes again names its seq."""
-    lines = "\n".join(map(str, blocks)).splitlines()
-    return f"id: {seq}\n" + "".join(f"data: {line}\n" for line in lines) + "\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +72,7 @@ class RunPicture:
         self.told: tuple[Any, ...] = ()
         self.sent: dict[str, str] = {}
         self.drawn: Drawn | None = None
+        self.chat = ChatPicture()
 
     def draw(self) -> str:
         run = Run.objects.select_related("release", "session").get(pk=self.reading.state.run_id)
@@ -99,7 +84,8 @@ class RunPicture:
         self.proof = page.proof
         lease, around = page.lease, (page.family, page.line.around, page.relatives)
         held = (lease.live, lease.silent, lease.draining, page.proof.mark.seq)
-        tells = (page.last_seq, run.status, run.since, run.reason, run.epoch, held, around)
+        comes = page.arriving and page.arriving.at
+        tells = (page.last_seq, comes, run.status, run.since, run.reason, run.epoch, held, around)
         if tells == self.told:
             return ""
         # The first picture too, where rows show other runs: one may have changed since the page was made.
@@ -108,7 +94,11 @@ class RunPicture:
         self.told, self.seen = tells, page.last_seq
         context = page_context(page)
         blocks = [*self.partials(context)]
-        if self.follows and not page.stateless:
+        if not self.follows or page.stateless:
+            return message(blocks, page.last_seq)
+        if page.chat is not None:
+            blocks += self.chat.blocks(page, anew, lambda name, **more: self.render(name, {**context, **more}))
+        else:
             blocks += self.timeline(page, context, anew)
         return message(blocks, page.last_seq)
 

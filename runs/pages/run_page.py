@@ -19,11 +19,14 @@ from journal.models import Head
 from journal.read import read_entries
 from journal.verify import VerifiedMark, verify_from_mark
 from runs.limits import ordinal
+from runs.loops.under_way import UnderWay, answer_under_way
 from runs.models import DOUBT_STANDS, ENDED, Run, Status, WorkerSession
-from runs.pages.asked import Asked
+from runs.pages.asked import CHAT, Asked
+from runs.pages.chat import Chat, chat_of
 from runs.pages.facts import Pin, Used, pin_of, used_of
 from runs.pages.family import Family, children_named, family_of
 from runs.pages.on_the_way import draining_among
+from runs.pages.pictures import Loader
 from runs.pages.plan import Plan, names_of, plan_of
 from runs.pages.relatives import Relatives, relatives_of
 from runs.pages.ruler import Ruler, place, ruler
@@ -95,7 +98,8 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class RunPage:
-    """`entries` is the window drawn, `earlier` the `after=` of the window before it (None at the start)."""
+    """`entries` is the window drawn, `earlier` the `after=` of the window before it (None at the start). `chat`: where
+    it is drawn as a conversation; `arriving`: what has come of an answer that the journal does not have yet."""
 
     run: Run
     state: RunState
@@ -112,6 +116,8 @@ class RunPage:
     plan: Plan
     remarks: Sequence[Entry]
     relatives: Relatives
+    chat: Chat | None = None
+    arriving: UnderWay | None = None
 
     @property
     def repeated(self) -> list[Repeated]:
@@ -295,7 +301,17 @@ class Reading:
             last_seq=self.state.seq, first_seq=first, end_seq=end, now=now, family=self.family(run), asked=asked,
             proof=proof or Proof(), ruler=ruler(self.entries, self.state, held=lease.live),
             plan=plan_of(self.state, self.entries), remarks=remarks_in(self.entries), relatives=relatives_of(run),
+            chat=chat_of(shown, self.state, Loader(), held=lease.live) if asked.view == CHAT else None,
+            arriving=self.arriving(),
         )  # fmt: skip
+
+    def arriving(self) -> UnderWay | None:
+        """What has come so far of the answer to the request that is open."""
+        attempt = self.state.model_attempt if self.state.done is None else None
+        if attempt is None:
+            return None
+        with connection.cursor() as cursor:
+            return answer_under_way(cursor, self.state.run_id, attempt.seq)
 
     def line(self, shown: Sequence[Entry], lease: Lease, now: datetime, axis: str) -> Timeline:
         steps = {entry.step for entry in shown if entry.step is not None}

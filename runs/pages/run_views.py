@@ -130,7 +130,8 @@ def state(request: HttpRequest, ref: str) -> HttpResponseBase:
 @require_GET
 @signed_in(VIEW)
 def payload(request: HttpRequest, ref: str, seq: int, sha256: str) -> HttpResponseBase:
-    return payload_answer(find_run(ref, request.user), seq, sha256)
+    shown = request.GET.get("shown") == "picture"
+    return payload_answer(find_run(ref, request.user), seq, sha256, shown=shown)
 
 
 @require_GET

@@ -12,6 +12,7 @@ from runs.engine.calls import Ended, Raised, drain
 from runs.engine.claims import Claim, Lost
 from runs.engine.performing import Flight, LeaseLapsed, TimedOut, finding_of, outcome_of
 from runs.engine.recorder import Recorder
+from runs.loops.declared import ModelLoop
 from runs.slots import Slot
 from runs.tools import ToolContext
 
@@ -40,6 +41,7 @@ class Flights(Recorder):
         tool = self.agent.toolbox[slot.tool]
         deadline = time.monotonic() + tool.timeout
         flight = Flight(self.worker, self.run_id, slot, tool, self.claim.epoch, deadline, self.landed, probing=probing)
+        flight.typed = isinstance(self.agent.decide, ModelLoop)
         flight.ctx = ToolContext(
             slot.key, self.run_id, slot.step, len(slot.attempts), time.time() + tool.timeout, flight.cancelled
         )

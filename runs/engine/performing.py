@@ -50,6 +50,7 @@ class Flight:
     secrets: tuple[str, ...] = ()  # as text: what may not be read in what comes of it
     cancelled: Cancelled = field(default_factory=Cancelled)
     asked: int = 0  # the seq of a model's ATTEMPT
+    typed: bool = False  # a model wrote the arguments, in JSON: the tool gets values of its types
 
     @property
     def step(self) -> int:
@@ -70,7 +71,7 @@ class Flight:
             crash_point("before-probe")
             assert self.ctx is not None
             with in_use(own_args(self.slot)) as args:
-                found = finish(self.tool.ask(self.ctx, args))
+                found = finish(self.tool.ask(self.ctx, self.tool.typed(args) if self.typed else args))
             crash_point("after-probe")
             return found
         if not self.worker.session.alive:
@@ -78,7 +79,7 @@ class Flight:
         crash_point("before-effect")
         assert self.ctx is not None
         with in_use(own_args(self.slot)) as args:
-            result = finish(self.tool.perform(self.ctx, args))
+            result = finish(self.tool.perform(self.ctx, self.tool.typed(args) if self.typed else args))
         crash_point("after-effect")
         return result
 

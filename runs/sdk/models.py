@@ -1,5 +1,6 @@
 """What can fill the model slot of an agent."""
 
 from runs.agents import FunctionModel
+from runs.loops.declared import ModelLoop
 
-__all__ = ["FunctionModel"]
+__all__ = ["FunctionModel", "ModelLoop"]

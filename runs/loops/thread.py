@@ -1,0 +1,40 @@
+"""One event loop in one thread per process, and one HTTP client on it: requests of all runs share them.
+
+Threads hand it coroutines and wait. A client is bound to the loop that it was first used on, so that there is one of
+each; a child that was forked makes its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from typing import Any
+
+_lock = threading.Lock()
+_loop: asyncio.AbstractEventLoop | None = None
+
+
+def submit[T](work: Coroutine[Any, Any, T]) -> Future[T]:
+    """Never call `result()` of it on the loop's own thread."""
+    return asyncio.run_coroutine_threadsafe(work, _running())
+
+
+def _running() -> asyncio.AbstractEventLoop:
+    global _loop
+    with _lock:
+        if _loop is None:
+            _loop = asyncio.new_event_loop()
+            threading.Thread(target=_loop.run_forever, name="model-loop", daemon=True).start()
+        return _loop
+
+
+def _forget() -> None:
+    """In a child: the thread has stayed behind, and the lock may have been held by another."""
+    global _loop, _lock
+    _loop, _lock = None, threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget)

@@ -23,10 +23,14 @@ As a process: `python -m demo.providers --port 8011 --scenario support=demo.agen
 
 Which scenario: the `model` of the request (an unknown one is a 404, a missing key a 401). Which turn: the number of
 the model's own answers in the request, never of requests: the same request is answered with the same bytes and the
-same ids (`toolu_<model>_<turn>_<place>`); only the request-id header is new. A turn more than there are is a 400 that
-says so. Usage is counted from the bytes of the request (counting.py) unless the turn gives its own.
+same ids (`toolu_<model>_<turn>_<place>`); only the request-id header is new. Where older turns were left out of a
+request, the ids of the calls that are left tell the turn. A turn more than there are is a 400 that says so. Usage is
+counted from the bytes of the request (counting.py) unless the turn gives its own.
+
+Faults are in faults.py. `hold` waits until release(): kill a worker in the middle of an answer without a clock. A
+request that is asked while nobody listens: `with providers.away():`.
 
 Over HTTP: POST /scenarios {"model", "turns": [turns.Turn.parse], "context"?}, GET /scenarios,
 POST /faults {"kind" (faults.KINDS), "model"?, "turn"?, "times"? (1; null: until removed), "seconds"?, "retry_after"?,
-"after"?}, GET and DELETE /faults, POST /release (for `hold`), GET /requests?model=… (seen.Seen), DELETE /requests.
+"after"?, "share"?}, GET and DELETE /faults, POST /release, GET /requests?model=… (seen.Seen), DELETE /requests.
 """

@@ -55,7 +55,7 @@ def run(*, port: int, port_file: str | None = None, keep: int = 1000, scenario: 
 def _load(service: Service, wanted: str) -> None:
     model, _, place = wanted.partition("=")
     module, _, name = place.partition(":")
-    service.scenarios.register(model, scenario(getattr(importlib.import_module(module), name)))
+    service.script(model, scenario(getattr(importlib.import_module(module), name)))
 
 
 def _leave(_signal: int, _frame: FrameType | None) -> None:

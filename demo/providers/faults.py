@@ -32,7 +32,8 @@ class BadFault(Exception):
 class Fault:
     """`model`, `turn` None: any. `times` None: until removed. `retry_after` in seconds, None: not said.
 
-    `after`: pieces of the stream that are sent before it, None: about half.
+    `after`: pieces of the stream that are sent before it, None: about half. `share`: of the requests it is for, evenly
+    spread: 0.2 strikes every fifth.
     """
 
     kind: str
@@ -42,6 +43,7 @@ class Fault:
     seconds: float = 1.0
     retry_after: float | None = None
     after: int | None = None
+    share: float = 1.0
 
     @classmethod
     def parse(cls, wanted: Any) -> Self:
@@ -65,8 +67,28 @@ class Fault:
             value = getattr(self, name)
             if value is not None and (type(value) is not int or value < lowest):
                 raise BadFault(f"`{name}` is a whole number from {lowest}.")
+        if not 0 < self.share <= 1:
+            raise BadFault("`share` is above 0 and at most 1.")
         if self.seconds < 0 or (self.retry_after or 0) < 0:
             raise BadFault("`seconds` and `retry_after` cannot be negative.")
+
+
+@dataclass(slots=True)
+class _Count:
+    """Of one fault: requests it was for, and those it struck."""
+
+    met: int = 0
+    struck: int = 0
+
+    def strikes(self, fault: Fault) -> bool:
+        self.met += 1
+        if int(self.met * fault.share) == int((self.met - 1) * fault.share) or self.spent(fault):
+            return False
+        self.struck += 1
+        return True
+
+    def spent(self, fault: Fault) -> bool:
+        return fault.times is not None and self.struck >= fault.times
 
 
 class Faults:
@@ -75,8 +97,8 @@ class Faults:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
-        self._ordered: dict[int, tuple[Fault, int | None]] = {}
-        self._given: dict[tuple[str, int, Fault], int] = {}
+        self._ordered: dict[int, tuple[Fault, _Count]] = {}
+        self._own: dict[tuple[str, int, int], _Count] = {}
         self._released = threading.Event()
 
     def order(self, fault: Fault) -> int:
@@ -84,36 +106,38 @@ class Faults:
         fault.check()
         with self._lock:
             number = next(self._numbers)
-            self._ordered[number] = (fault, fault.times)
+            self._ordered[number] = (fault, _Count())
         return number
 
     def take(self, model: str, turn: int, own: tuple[Fault, ...]) -> Fault | None:
-        """The oldest ordered fault for this request, counted down; else the first left of the turn's own."""
+        """The oldest ordered fault that strikes this request, counted; else the first of the turn's own that does."""
         with self._lock:
-            for number, (fault, left) in self._ordered.items():
-                if fault.model in (None, model) and fault.turn in (None, turn):
-                    if left is not None and left <= 1:
+            for number, (fault, count) in list(self._ordered.items()):
+                if fault.model in (None, model) and fault.turn in (None, turn) and count.strikes(fault):
+                    if count.spent(fault):
                         del self._ordered[number]
-                    else:
-                        self._ordered[number] = (fault, None if left is None else left - 1)
                     return fault
-            for fault in own:
-                given = self._given.get((model, turn, fault), 0)
-                if fault.times is None or given < fault.times:
-                    self._given[model, turn, fault] = given + 1
+            for place, fault in enumerate(own):
+                if self._own.setdefault((model, turn, place), _Count()).strikes(fault):
                     return fault
         return None
 
     def active(self) -> list[Mapping[str, Any]]:
         with self._lock:
-            return [{"id": number, **asdict(fault), "times": left} for number, (fault, left) in self._ordered.items()]
+            ordered = list(self._ordered.items())
+        return [{"id": number, **asdict(fault), "struck": count.struck} for number, (fault, count) in ordered]
 
     def clear(self) -> int:
+        """Removes what was ordered. How many."""
         with self._lock:
             count = len(self._ordered)
             self._ordered.clear()
-            self._given.clear()
         return count
+
+    def begin(self, model: str) -> None:
+        """The faults of its turns' own strike anew."""
+        with self._lock:
+            self._own = {place: count for place, count in self._own.items() if place[0] != model}
 
     def gate(self) -> threading.Event:
         """Set at the next release: whoever is held waits for it."""

@@ -17,8 +17,8 @@ SECRETS = frozenset({"authorization", "x-api-key", "api-key", "cookie", "proxy-a
 class Seen:
     """One request. `turn`: which answer it was for (None: refused before that was known).
 
-    `answered`: a whole answer was sent; `status` None: no answer has begun. `usage`: what the answer counts.
-    `gone`: the caller hung up before the end.
+    `status` None: no answer has begun. `pieces`: sent of it (a body is one). `answered`: it was sent whole, and is no
+    fault's. `usage`: what it counts, sent or not. `gone`: the caller hung up before the end.
     """
 
     number: int
@@ -33,6 +33,7 @@ class Seen:
     request_id: str
     turn: int | None = None
     status: int | None = None
+    pieces: int = 0
     fault: str | None = None
     usage: Usage | None = None
     answered: bool = False

@@ -107,7 +107,7 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(body[: len(body) // 2])
             self._cut()
             return
-        self._note(answer)
+        self._note(answer, last=True)
         self.wfile.write(body)
 
     def _stream(self, answer: Answer) -> None:
@@ -120,17 +120,19 @@ class Handler(BaseHTTPRequestHandler):
             if place == answer.cut:
                 self._cut()
                 return
-            if place == len(answer.pieces) - 1:
-                self._note(answer)
+            self._note(answer, last=place == len(answer.pieces) - 1)
             self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
         self.wfile.write(b"0\r\n\r\n")
 
-    def _note(self, answer: Answer) -> None:
-        """Before the last bytes leave: whoever has read them finds the request answered."""
+    def _note(self, answer: Answer, *, last: bool) -> None:
+        """Before the bytes leave: whoever has read the last of them finds the request answered."""
         if answer.seen is not None:
-            answer.seen.answered = answer.whole
+            answer.seen.pieces += 1
+            answer.seen.answered = last and answer.whole
 
     def _head(self, answer: Answer, framing: str, value: str) -> None:
+        if answer.seen is not None:
+            answer.seen.status = answer.status
         self.send_response(answer.status)
         self.send_header("Content-Type", answer.content_type)
         self.send_header(framing, value)

@@ -63,6 +63,11 @@ class Service:
         self.faults = Faults()
         self.record = Record(keep)
 
+    def script(self, model: str, scenario: Scenario) -> None:
+        """From now on it answers under this name."""
+        self.scenarios.register(model, scenario)
+        self.faults.begin(model)
+
     def answer(self, request: Request) -> Answer:
         dialect = DIALECTS.get(request.path) if request.method == "POST" else None
         if dialect is not None:
@@ -77,7 +82,7 @@ class Service:
         match request.method, request.path:
             case "POST", "/scenarios":
                 wanted = _object(request.body)
-                self.scenarios.register(str(wanted.get("model")), Scenario.parse(wanted))
+                self.script(str(wanted.get("model")), Scenario.parse(wanted))
                 return answer_json(201, {"model": wanted.get("model")})
             case "GET", "/scenarios" | "/":
                 return answer_json(200, {"models": self.scenarios.names()})
@@ -106,14 +111,12 @@ class Service:
                 dialect.name, str(body.get("model")), bool(body.get("stream")), body, request.body, dialect.read(body)
             )
         except (BadScript, BadFault, KeyError, TypeError, AttributeError) as error:
-            said = dialect.refusal("bad_request", "")[1]
-            return answer_json(400, {**said, "why": f"{type(error).__name__}: {error}"})
+            return mistaken(dialect, f"Not understood: {type(error).__name__}: {error}")
         seen = self.record.note(
             dialect=dialect.name, model=asked.model, path=request.path, raw=request.body, headers=request.headers,
             stream=asked.stream,
         )  # fmt: skip
         answer = self._model(dialect, asked, seen, request.headers)
-        seen.status = answer.status
         return replace(answer, seen=seen, headers={**answer.headers, dialect.request_id: seen.request_id})
 
     def _model(self, dialect: Dialect, asked: Asked, seen: Seen, headers: Mapping[str, str]) -> Answer:
@@ -137,8 +140,7 @@ class Service:
                 raise BadScript(f"{fault.kind} is for a stream, and this is none.")
         except BadScript as error:
             # A script with a hole is the test's mistake: it is said so loudly, in the answer.
-            said = dialect.refusal("bad_request", asked.model)[1]
-            return answer_json(400, {**said, "error": {**said["error"], "message": str(error)}})
+            return mistaken(dialect, str(error))
         reply = Reply(turn, asked.turn, turn.model or asked.model, turn.usage or usage_of(asked, turn), asked.body)
         seen.usage = reply.usage
         return delivered(_told(dialect, reply, asked.stream), dialect, fault, self.faults)
@@ -157,7 +159,7 @@ def delivered(answer: Answer, dialect: Dialect, fault: Fault | None, faults: Fau
     if fault is None or fault.kind in SPOILED:
         return answer
     pieces = answer.pieces
-    after = fault.after if fault.after is not None else max(1, len(pieces) // 2)
+    after = min(fault.after if fault.after is not None else max(1, len(pieces) // 2), max(1, len(pieces) - 1))
     match fault.kind:
         case "cut_before":
             return replace(answer, cut=0, whole=False)
@@ -174,7 +176,7 @@ def delivered(answer: Answer, dialect: Dialect, fault: Fault | None, faults: Fau
         case "slow":
             return replace(answer, pace=fault.seconds)
         case "hold":
-            return replace(answer, held=fault.after or 0, gate=faults.gate())
+            return replace(answer, held=(fault.after or 0) if answer.streamed else 0, gate=faults.gate())
     raise AssertionError(f"{fault.kind} is no delivery")
 
 
@@ -187,6 +189,11 @@ def refused(dialect: Dialect, fault: Fault, model: str) -> Answer:
     elif fault.retry_after is not None:
         headers["retry-after"] = f"{fault.retry_after:g}"
     return replace(answer_json(status, body), headers=headers)
+
+
+def mistaken(dialect: Dialect, why: str) -> Answer:
+    status, said = dialect.refusal("bad_request", "")
+    return answer_json(status, {**said, "error": {**said["error"], "message": why}})
 
 
 def framed(event: Event) -> bytes:

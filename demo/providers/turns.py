@@ -39,7 +39,18 @@ class Call:
     nameless: bool = False
 
 
-type Block = Text | Thinking | Call
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A search of the web that the provider runs inside the request. `found`: (url, title) of each page.
+
+    Chat completions know none: nothing is said of it there.
+    """
+
+    query: str
+    found: tuple[tuple[str, str], ...] = ()
+
+
+type Block = Text | Thinking | Call | Search
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +90,8 @@ class Turn:
 
     @classmethod
     def parse(cls, wanted: Any) -> Self:
-        """From JSON: {"blocks": [{"text": …} | {"thinking": …} | {"call": tool, "arguments": text or object, "id"?}],
+        """From JSON: {"blocks": [{"text": …} | {"thinking": …} | {"call": tool, "arguments": text or object, "id"?} |
+        {"search": query, "found": [[url, title] …]}],
         "stop"?, "usage"?, "model"?, "faults"?, "wait"?, "pace"?}, a list of blocks, or a text. Raises BadScript.
         """
         if isinstance(wanted, str):
@@ -125,7 +137,7 @@ type Turnlike = Turn | Block | str | Sequence[Block | str]
 def as_turn(wanted: Turnlike) -> Turn:
     if isinstance(wanted, Turn):
         return wanted
-    if isinstance(wanted, str | Text | Thinking | Call):
+    if isinstance(wanted, str | Text | Thinking | Call | Search):
         return turn(wanted)
     return turn(*wanted)
 
@@ -136,6 +148,9 @@ def _block(wanted: Any) -> Block:
             return Text(wanted if isinstance(wanted, str) else wanted["text"])
         case {"thinking": str(text)}:
             return Thinking(text)
+        case {"search": str(query), **rest} if not set(rest) - {"found"}:
+            pages: Any = rest.get("found", ())
+            return Search(query, tuple((str(url), str(title)) for url, title in pages))
         case {"call": str(tool), **rest} if not set(rest) - {"arguments", "id", "nameless"}:
             arguments = rest.get("arguments", {})
             text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)

@@ -49,10 +49,10 @@ class Providers:
 
     def script(self, model: str, turns: Scenario | Decide | Sequence[Turnlike], *, context: int | None = None) -> None:
         """What answers under this model's name: turns in order, or a function of the request."""
-        self.service.scenarios.register(model, scenario(turns, context=context))
+        self.service.script(model, scenario(turns, context=context))
 
     def fault(self, kind: str, **details: Any) -> None:
-        """See demo/providers/faults.py: model, turn, times, seconds, retry_after, after."""
+        """See demo/providers/faults.py: model, turn, times, seconds, retry_after, after, share."""
         self.service.faults.order(Fault(kind, **details))
 
     def clear_faults(self) -> None:

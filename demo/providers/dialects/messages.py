@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from demo.providers.asked import Conversation, Item, named, plain
 from demo.providers.dialects.dialect import Dialect, Event, Reply, halves, words
-from demo.providers.turns import Block, Call, Text, Thinking, arguments_or_text
+from demo.providers.turns import Block, Call, Search, Text, Thinking, arguments_or_text
 
 FINISH = {
     "stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens", "content_filter": "refusal",
@@ -54,19 +55,18 @@ def _items(message: Mapping[str, Any]) -> list[Item]:
 
 
 def whole(reply: Reply) -> Mapping[str, Any]:
-    content = [_block(reply, place, block) for place, block in enumerate(reply.turn.blocks)]
+    content = [part.whole for part in _parts(reply)]
     return {**_head(reply), "content": content, "stop_reason": FINISH[reply.turn.finish], "usage": _usage(reply)}
 
 
 def events(reply: Reply) -> list[Event]:
     begun = {**_head(reply), "content": [], "stop_reason": None, "usage": {**_usage(reply), "output_tokens": 1}}
     out: list[Mapping[str, Any]] = [{"type": "message_start", "message": begun}]
-    for place, block in enumerate(reply.turn.blocks):
-        start, deltas = _begun(reply, place, block)
-        out.append({"type": "content_block_start", "index": place, "content_block": start})
+    for place, part in enumerate(_parts(reply)):
+        out.append({"type": "content_block_start", "index": place, "content_block": {**part.whole, **part.empty}})
         if place == 0:
             out.append({"type": "ping"})
-        out += [{"type": "content_block_delta", "index": place, "delta": delta} for delta in deltas]
+        out += [{"type": "content_block_delta", "index": place, "delta": delta} for delta in part.deltas]
         out.append({"type": "content_block_stop", "index": place})
     ended = {"stop_reason": FINISH[reply.turn.finish], "stop_sequence": None}
     out += [{"type": "message_delta", "delta": ended, "usage": _usage(reply)}, {"type": "message_stop"}]
@@ -83,33 +83,51 @@ def _head(reply: Reply) -> dict[str, Any]:
     return {**head, "stop_sequence": None}
 
 
-def _block(reply: Reply, place: int, block: Block) -> Mapping[str, Any]:
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A content block; `empty`: the fields with which its stream begins, `deltas`: what makes it whole."""
+
+    whole: Mapping[str, Any]
+    empty: Mapping[str, Any]
+    deltas: list[Mapping[str, Any]]
+
+
+def _parts(reply: Reply) -> list[_Part]:
+    return [part for place, block in enumerate(reply.turn.blocks) for part in _parts_of(reply, place, block)]
+
+
+def _parts_of(reply: Reply, place: int, block: Block) -> list[_Part]:
+    deltas: list[Mapping[str, Any]]
     match block:
         case Text(text):
-            return {"type": "text", "text": text}
+            deltas = [{"type": "text_delta", "text": word} for word in words(text)]
+            return [_Part({"type": "text", "text": text}, {"text": ""}, deltas)]
         case Thinking(text):
-            return {"type": "thinking", "thinking": text, "signature": reply.id("signature", place)}
+            seal = reply.id("signature", place)
+            deltas = [{"type": "thinking_delta", "thinking": word} for word in words(text)]
+            deltas.append({"type": "signature_delta", "signature": seal})
+            thinking = {"type": "thinking", "thinking": text, "signature": seal}
+            return [_Part(thinking, {"thinking": "", "signature": ""}, deltas)]
         case Call():
-            return {**_call(reply, place, block), "input": arguments_or_text(block.arguments)}
+            deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in ("", *halves(block.arguments))]
+            head = {"type": "tool_use", **reply.call_id("id", "toolu", block, place), "name": block.tool}
+            return [_Part({**head, "input": arguments_or_text(block.arguments)}, {"input": {}}, deltas)]
+        case Search():
+            return _search(reply, place, block)
 
 
-def _begun(reply: Reply, place: int, block: Block) -> tuple[Mapping[str, Any], list[Mapping[str, Any]]]:
-    """A block as its stream begins it, and the deltas that make it whole."""
-    match block:
-        case Text(text):
-            return {"type": "text", "text": ""}, [{"type": "text_delta", "text": word} for word in words(text)]
-        case Thinking(text):
-            deltas: list[Mapping[str, Any]] = [{"type": "thinking_delta", "thinking": word} for word in words(text)]
-            deltas.append({"type": "signature_delta", "signature": reply.id("signature", place)})
-            return {"type": "thinking", "thinking": "", "signature": ""}, deltas
-        case Call():
-            pieces = ["", *halves(block.arguments)]
-            deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
-            return {**_call(reply, place, block), "input": {}}, deltas
-
-
-def _call(reply: Reply, place: int, call: Call) -> dict[str, Any]:
-    return {"type": "tool_use", **reply.call_id("id", "toolu", call, place), "name": call.tool}
+def _search(reply: Reply, place: int, search: Search) -> list[_Part]:
+    """The call and what came of it, both in the one answer."""
+    asked = {"query": search.query}
+    call_id = reply.id("srvtoolu", place)
+    call = {"type": "server_tool_use", "id": call_id, "name": "web_search", "input": asked}
+    found = [
+        {"type": "web_search_result", "url": url, "title": title, "encrypted_content": "c2VhbGVk", "page_age": None}
+        for url, title in search.found
+    ]
+    result = {"type": "web_search_tool_result", "tool_use_id": call_id, "content": found}
+    delta = {"type": "input_json_delta", "partial_json": json.dumps(asked)}
+    return [_Part(call, {"input": {}}, [delta]), _Part(result, {}, [])]
 
 
 def _usage(reply: Reply) -> Mapping[str, Any]:

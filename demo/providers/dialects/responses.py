@@ -6,19 +6,22 @@ from typing import Any
 from demo.providers.asked import Conversation, Item, named, plain
 from demo.providers.dialects.dialect import Dialect, Event, Reply, halves, words
 from demo.providers.dialects.openai_refusals import refusal
-from demo.providers.turns import Block, Call, Text, Thinking
+from demo.providers.turns import BadScript, Block, Call, Search, Text, Thinking
 
+MINE = ("reasoning", "function_call", "web_search_call")
 INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 
 def read(body: Mapping[str, Any]) -> Conversation:
+    if kept := [name for name in ("previous_response_id", "conversation", "background") if body.get(name)]:
+        raise BadScript(f"No conversation is kept here: {', '.join(kept)}.")
     given = body.get("input") or []
     history = [{"role": "user", "content": given}] if isinstance(given, str) else list(given)
     items: list[Item] = []
     begun: list[int] = []  # an answer is several entries in a row
     speaking = False
     for place, entry in enumerate(history):
-        mine = entry.get("role") == "assistant" or entry.get("type") in ("reasoning", "function_call")
+        mine = entry.get("role") == "assistant" or entry.get("type") in MINE
         if mine and not speaking:
             begun.append(place)
         speaking = mine
@@ -93,6 +96,8 @@ def _inner(reply: Reply, block: Block, entry: Mapping[str, Any]) -> list[Mapping
                 {"type": f"{kind}.delta", "delta": piece} for piece in halves(block.arguments)
             ]
             return [*deltas, {"type": f"{kind}.done", "arguments": block.arguments, "name": block.tool}]
+        case Search():
+            return [{"type": f"response.web_search_call.{word}"} for word in ("in_progress", "searching", "completed")]
 
 
 def _part(
@@ -149,6 +154,10 @@ def _entry(reply: Reply, place: int, block: Block) -> dict[str, Any]:
             call_id = reply.call_id("call_id", "call", block, place)
             entry = {"type": "function_call", "id": reply.id("fc", place), **call_id, "name": block.tool}
             return {**entry, "arguments": block.arguments, "status": "completed"}
+        case Search(query, found):
+            sources = [{"type": "url", "url": url} for url, _title in found]
+            action = {"type": "search", "query": query, "queries": [query], "sources": sources}
+            return {"type": "web_search_call", "id": reply.id("ws", place), "status": "completed", "action": action}
 
 
 def _empty(block: Block) -> Mapping[str, Any]:
@@ -157,6 +166,8 @@ def _empty(block: Block) -> Mapping[str, Any]:
             return {"summary": []}
         case Text():
             return {"content": [], "status": "in_progress"}
+        case Search():
+            return {"status": "in_progress"}
         case Call():
             return {"arguments": "", "status": "in_progress"}
 

@@ -60,9 +60,10 @@
   };
 
   /* What somebody has unfolded stays so when a turn is drawn again. */
-  document.addEventListener("htmx:before:morph:node", (event) => {
-    const { oldNode, newNode } = event.detail ?? {};
-    if (oldNode?.matches?.("details.turn-fold") && newNode?.tagName === "DETAILS") newNode.open = oldNode.open;
+  htmx.registerExtension("folds", {
+    htmx_before_morph_node: (old, detail) => {
+      if (old.matches?.("details.turn-fold") && detail.newNode.tagName === "DETAILS") detail.newNode.open = old.open;
+    },
   });
 
   document.addEventListener("htmx:after:swap", () => { grow(); settle(); follow(); });

@@ -59,6 +59,12 @@ def view(value: Any) -> View:
 
 
 @register.filter
+def of_seq(says: str, seq: int) -> str:
+    """What a part of the page is called: no two may be called the same."""
+    return f"{says or 'Value'} of seq {seq}"
+
+
+@register.filter
 def blocks(text: str) -> Sequence[Block]:
     return blocks_of(str(text)[:MOST_TEXT])
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from config.children import tied
 from config.environment import ROOT, Environment, secret_key_file
+from demo import model
 
 ROOM_NEEDED = 300 * 2**20  # bytes
 
@@ -67,14 +68,17 @@ class Installation:
     def demo_password(self) -> str:
         return _keep(self.data / "demo-password", lambda: secrets.token_urlsafe(9))
 
-    def variables(self, port: int, payments_port: int | None) -> dict[str, str]:
-        """The environment of every child: ours, and where this installation is."""
+    def variables(self, port: int, payments_port: int | None, models_port: int | None) -> dict[str, str]:
+        """The environment of every child: ours, and where this installation is. The ports are the demo's, if it runs.
+
+        What the user's own agents read, keys and addresses of providers, is left as it is.
+        """
         ours = {"HOLDFAST_DATA": str(self.data), "HOLDFAST_PORT": str(port), "PYTHONUNBUFFERED": "1"}
-        if payments_port is None:
-            ours["HOLDFAST_DEMO"] = "0"
-        else:
-            ours["HOLDFAST_DEMO"] = "1"
+        ours["HOLDFAST_DEMO"] = "0" if payments_port is None else "1"
+        if payments_port is not None:
             ours["HOLDFAST_PAYMENTS_URL"] = f"http://127.0.0.1:{payments_port}"
+        if models_port is not None:
+            ours |= {model.URL: f"http://127.0.0.1:{models_port}", model.KEY: "scripted"}
         return dict(os.environ) | ours
 
     def manage_words(self, *words: str) -> list[str]:
@@ -83,6 +87,11 @@ class Installation:
     def payments_words(self, port: int) -> list[str]:
         storage = str(self.data / "payments.sqlite3")
         return self.manage_words("payments", "--port", str(port), "--storage", storage)
+
+    def models_words(self, port: int) -> list[str]:
+        """The scripted model of the demo's support agent, behind a provider's protocols."""
+        words = [sys.executable, "-m", "demo.providers", "--port", str(port)]
+        return [*words, "--scenario", f"{model.SCRIPTED}=demo.support_model:decide"]
 
     def web_words(self, port: int) -> list[str]:
         words = [sys.executable, "-m", "granian", "--interface", "asginl", "--host", "127.0.0.1", "--port", str(port)]

@@ -37,6 +37,7 @@ class Plan:
     workers: int
     demo: bool
     payments_port: int
+    models_port: int
     reload: bool = False
 
 
@@ -44,16 +45,18 @@ class Supervisor:
     def __init__(self, place: Installation, plan: Plan) -> None:
         self.place = place
         self.plan = plan
-        self.variables = place.variables(plan.port, plan.payments_port if plan.demo else None)
+        demo_ports = (plan.payments_port, plan.models_port) if plan.demo else (None, None)
+        self.variables = place.variables(plan.port, *demo_ports)
         self.postgres = Postgres(place.data / "pg", tied=tied(signal.SIGINT))
         self.watch = SessionWatch(place.environment.dsn, place.environment.lease_seconds, self._lapsed)
         self.servers: list[Child] = []
         self.web = self._command("web", place.web_words(plan.port))
         self.workers = [self._worker(f"w{number}") for number in range(1, plan.workers + 1)]
         self.others = [self._command("sweeper", place.manage_words("sweep"))]
-        self.payments: list[Child] = []
+        self.outside: list[Child] = []  # what the demo's agents talk to
         if plan.demo:
-            self.payments = [self._command("payments", place.payments_words(plan.payments_port))]
+            self.outside = [self._command("payments", place.payments_words(plan.payments_port))]
+            self.outside.append(self._command("models", place.models_words(plan.models_port)))
             self.others.append(self._command("demo", place.manage_words("demo")))
         self._stops = 0
         self._overdue: set[UUID] = set()
@@ -63,7 +66,7 @@ class Supervisor:
 
     @property
     def children(self) -> list[Child]:
-        return [*self.servers, *self.payments, *self.workers, *self.others, self.web]
+        return [*self.servers, *self.outside, *self.workers, *self.others, self.web]
 
     def run(self) -> None:
         """Returns when everything has stopped. Raises EmbeddedError or InstallationError if the start fails."""
@@ -189,7 +192,7 @@ class Supervisor:
         if self.watch.is_alive():
             self.watch.close(1)
         database = [server for server in self.servers if server.name == "database"]
-        self._stop([*self.payments, *(server for server in self.servers if server not in database)], 3)
+        self._stop([*self.outside, *(server for server in self.servers if server not in database)], 3)
         self._stop(database, 4, signal.SIGINT, then=signal.SIGQUIT)
         self.place.say("everything has stopped")
 

@@ -1,14 +1,17 @@
-"""The people of the demo: travellers who confirm or do not, bookkeeping, which answers late, and two who approve."""
+"""The people of the demo: travellers who confirm or do not, customers who write again, bookkeeping, which answers late,
+and two who approve."""
 
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from demo.agents.ledger_migration import REPAIR, SKIP, ledger_migration, ledger_shard
+from demo.agents.support import support
 from demo.agents.travel_booking import CONFIRMED, travel_booking
 from runs.approvals import decide_approval
 from runs.commands import answer_ask, signal_run
 from runs.errors import RunsError
-from runs.models import Run, Status
+from runs.loops.conversation import MESSAGE
+from runs.models import ENDED, Run, Status
 from runs.queries import state_of
 from runs.slots import Slot
 
@@ -18,7 +21,21 @@ ANSWERED_AFTER = timedelta(seconds=90)  # so long a question stands in the inbox
 BOOKKEEPING = "bookkeeping"
 APPROVERS = {"ada": frozenset({"approver"}), "max": frozenset({"admin"})}
 APPROVED_AFTER = timedelta(seconds=20)  # so long a booking stands in the inbox for whoever watches
-FORGOTTEN_OF_TEN = 1  # journeys that nobody approves
+FORGOTTEN_OF_TEN = 1  # journeys and tickets that nobody approves
+DENIED_OF_TEN = 4  # refunds of tickets
+DENIALS = (
+    "two refunds within a month, offer a voucher",
+    "we had this item looked at: it was fine",
+    "too much for what happened, offer a voucher instead",
+)
+WRITING_AGAIN_OF_TEN = 3
+WRITES_AFTER = timedelta(seconds=6)
+WRITES_UNTIL = timedelta(minutes=10)
+WORDS = (
+    "I forgot to say: it was a present, so I would be glad if it went quickly.",
+    "Could you send me the bill once more, too?",
+    "It has arrived after all, never mind.",
+)
 
 
 def let_people_act(now: datetime | None = None) -> int:
@@ -26,10 +43,12 @@ def let_people_act(now: datetime | None = None) -> int:
     now = now or datetime.now(UTC)
     waiting = Run.objects.filter(status=Status.WAITING)
     acted = [travel(run.id, now) for run in waiting.filter(agent=travel_booking.name)[:20]]
+    acted += [write_again(run, now) for run in Run.objects.filter(agent=support.name).exclude(status__in=ENDED)[:20]]
     acted += [keep_books(run.id, now) for run in waiting.filter(agent=ledger_shard.name)[:20]]
     parked = Run.objects.filter(status=Status.AWAITING_APPROVAL)
     acted += [approve(run.id, now) for run in parked.filter(agent=travel_booking.name)[:20] if remembered(run.id)]
     acted += [approve(run.id, now) for run in parked.filter(agent=ledger_migration.name)[:20]]
+    acted += [allow_or_deny(run.id, now) for run in parked.filter(agent=support.name)[:20] if remembered(run.id)]
     return sum(acted)
 
 
@@ -37,7 +56,14 @@ def remembered(run_id: UUID) -> bool:
     return run_id.int // 400 % 10 >= FORGOTTEN_OF_TEN
 
 
-def approve(run_id: UUID, now: datetime) -> bool:
+def allow_or_deny(run_id: UUID, now: datetime) -> bool:
+    """A ticket's refund, by the run's id, so that a restarted demo says the same."""
+    if run_id.int // 10 % 10 >= DENIED_OF_TEN:
+        return approve(run_id, now)
+    return approve(run_id, now, "deny", DENIALS[run_id.int % len(DENIALS)])
+
+
+def approve(run_id: UUID, now: datetime, verdict: str = "approve", note: str = "looks right") -> bool:
     """One more of what waits there, by one of the two who has not said so yet."""
     for slot in state_of(run_id).unsettled():
         approval = slot.approval
@@ -46,13 +72,29 @@ def approve(run_id: UUID, now: datetime) -> bool:
         for name, groups in APPROVERS.items():
             try:
                 decide_approval(
-                    run_id=run_id, seq=slot.seq, verdict="approve", digest=approval.digest, note="looks right",
+                    run_id=run_id, seq=slot.seq, verdict=verdict, digest=approval.digest, note=note,
                     actor=name, groups=groups,
                 )  # fmt: skip
             except RunsError:
                 continue  # has approved it already, started the run, or a person was quicker
             return True
     return False
+
+
+def write_again(run: Run, now: datetime) -> bool:
+    """Few customers add something to a ticket that is open, once."""
+    if run.id.int // 100 % 10 >= WRITING_AGAIN_OF_TEN or not WRITES_AFTER <= now - run.created_at < WRITES_UNTIL:
+        return False
+    if any(signal.name == MESSAGE for signal in state_of(run.id).signals):
+        return False
+    try:
+        signal_run(
+            run_id=run.id, name=MESSAGE, payload=WORDS[run.id.int % len(WORDS)], signal_id="the customer",
+            actor="customer",
+        )  # fmt: skip
+    except RunsError:
+        return False  # it ended in this very moment
+    return True
 
 
 def travel(run_id: UUID, now: datetime) -> bool:

@@ -8,12 +8,29 @@ from typing import Any
 
 from demo.agents import payments_api
 from demo.agents.refund_desk import APPROVAL_LIMIT_CENTS
+from demo.agents.support import APPROVAL_LIMIT_CENTS as SUPPORT_LIMIT_CENTS
+from demo.model import real_model_or_none
 from demo.payments.offers import PLACES
-from demo.payments.orders import CUSTOMERS, FIRST, LAST, order_named
+from demo.payments.orders import CUSTOMERS, FIRST, LAST, history_of, order_named
 
-AWAITING_AT_MOST = 3
+AWAITING_AT_MOST, SUPPORT_AWAITING_AT_MOST = 3, 2
 LINGER_SHARE = 1 / 4
 LINGER_SECONDS = 8
+BROKEN = (
+    "The {item} came broken. I would like my money back, please.",
+    "My {item} has a crack, it must have been damaged on the way. What can you do?",
+    "You sent the wrong {item}. I ordered another colour.",
+)
+MISSING = (
+    "My parcel has never arrived. Where is it?",
+    "I am still waiting for my {item}. Nothing came so far, and I would rather have the money back.",
+)
+UNWANTED = (
+    "I have changed my mind about the {item}. Can I send it back?",
+    "The {item} is too small. I do not need it.",
+)
+ASKING = ("When was my order sent? I should like to be at home when it comes.",)
+COMPLAINTS: tuple[tuple[int, tuple[str, ...]], ...] = ((4, BROKEN), (3, MISSING), (2, UNWANTED), (1, ASKING))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +84,41 @@ def migration(dice: random.Random, _awaiting: int) -> dict[str, Any]:
     return {"ledger": f"{dice.randint(1974, 2019)}-q{dice.randint(1, 4)}"}
 
 
+def ticket(dice: random.Random, awaiting_approval: int) -> dict[str, Any]:
+    """A customer's letter to support. Few are of an order that is not the customer's, or say no number."""
+    weights, texts = zip(*COMPLAINTS, strict=True)
+    choices = dice.choices(texts, weights)[0]
+    order, item = complained_of(dice, choices, awaiting_approval < SUPPORT_AWAITING_AT_MOST)
+    said = {"customer": order["email"], "text": dice.choice(choices).format(item=item["name"].lower())}
+    odd = dice.random()
+    if odd < 0.08:
+        return said
+    if odd < 0.16:
+        said["customer"] = f"{dice.choice(CUSTOMERS)}.{dice.randint(FIRST, LAST)}@example.net"
+    return said | {"order_id": order["id"]}
+
+
+def complained_of(dice: random.Random, texts: tuple[str, ...], may_wait: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+    """An order and an item of it; unless it `may_wait` for approval, too little for that is to be paid back. What is
+    missing has been lost more often than not."""
+    today = datetime.now(UTC).date()
+    while True:
+        order = order_named(f"o-{dice.randint(FIRST, LAST)}")
+        assert order is not None
+        item = dice.choice(order["items"])
+        lost = any(event["what"] == "lost" for event in history_of(order["id"], today))
+        cents = order["total_cents"] if texts is MISSING else item["price_cents"]
+        if (may_wait or cents <= SUPPORT_LIMIT_CENTS) and (texts is not MISSING or lost or dice.random() < 0.1):
+            return order, item
+
+
 def programme(every: float) -> list[Part]:
-    """A refund `every` so many seconds, a journey now and then, a migration seldom: some hundred runs a day."""
+    """A refund `every` so many seconds, a journey and a ticket now and then, a migration seldom: some hundred runs a
+    day. Tickets for a real model, which cost money, are about twenty a day."""
+    tickets = (45.0, 4, 900.0, 3) if real_model_or_none() is None else (300.0, 2, 7_200.0, 1)
     return [
         Part("refund-desk", every, 20, 300.0, 20, refund),
         Part("travel-booking", 25.0, 4, 900.0, 3, journey, first=3.0),
+        Part("support", *tickets, ticket, first=1.0),
         Part("ledger-migration", 600.0, 2, 7_200.0, 1, migration, first=8.0),
     ]

@@ -8,8 +8,9 @@ from config.embedded import EmbeddedError
 from config.environment import read_environment
 from config.installation import Installation, InstallationError, free_port, port_is_free
 from config.supervisor import Plan, Supervisor, print_line
+from demo.model import ModelUnusable, real_model
 
-PAYMENTS_PORT = 8010
+PAYMENTS_PORT, MODELS_PORT = 8010, 8012  # 8011 is the mailroom's
 
 
 class Command(BaseCommand):
@@ -50,10 +51,21 @@ class Command(BaseCommand):
             if workers and not environment.agents:
                 print_line("no agents: name their modules in HOLDFAST_AGENTS. No workers start.")
                 workers = 0
-            plan = Plan(port, workers, not options["no_demo"], free_port(PAYMENTS_PORT), options["reload"])
+            demo_ports = free_port(PAYMENTS_PORT), free_port(MODELS_PORT)
+            plan = Plan(port, workers, not options["no_demo"], *demo_ports, options["reload"])
+            if plan.demo:
+                self._tell_of_model()
             Supervisor(place, plan).run()
         except (InstallationError, EmbeddedError, ImproperlyConfigured) as error:
             raise CommandError(str(error)) from error
+
+    def _tell_of_model(self) -> None:
+        """Which one the demo's support agent asks, unless it is the scripted one."""
+        try:
+            if (real := real_model()) is not None:
+                print_line(f"the demo's support agent asks {real}: its tickets cost money, about twenty a day")
+        except ModelUnusable as error:
+            print_line(f"{error} The demo's support agent asks its scripted model.")
 
     def _show(self, line: str) -> None:
         self.stdout.write(line)

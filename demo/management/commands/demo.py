@@ -7,10 +7,13 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 from django.db import InterfaceError, OperationalError, connection
 
+from demo.agents.support import support, support_of_a_real_model
 from demo.people import let_people_act
 from demo.traffic import Part, programme
+from runs.errors import ReleaseNotFound, ReleaseUnserved
 from runs.models import ENDED, Run, Status
 from runs.sdk import start
+from runs.stages import promote_release
 
 LONGEST_NAP = 2.0
 
@@ -30,9 +33,11 @@ class Command(BaseCommand):
         parts = programme(every)
         due = {part.agent: began + part.first for part in parts}
         begun = dict.fromkeys(due, 0)
+        chosen = False
         while not stopping.is_set() and (count is None or started < count):
             try:
                 let_people_act()
+                chosen = chosen or promote_support()
                 for part in (part for part in parts if due[part.agent] <= time.monotonic() and started != count):
                     begun[part.agent] += (new := start_one(part))
                     started += new
@@ -52,4 +57,14 @@ def start_one(part: Part) -> bool:
         return False
     awaiting = runs.filter(status=Status.AWAITING_APPROVAL).count()
     start(part.agent, part.brief(random.Random(), awaiting))
+    return True
+
+
+def promote_support() -> bool:
+    """Whether new tickets go to the model that this demo was started with: the one before may have been another."""
+    wanted = support_of_a_real_model or support
+    try:
+        promote_release(release_id=wanted.release_id, reason="the demo was started with its model", actor="demo")
+    except (ReleaseNotFound, ReleaseUnserved):
+        return False  # its worker is still coming up
     return True

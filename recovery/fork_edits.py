@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -19,9 +19,10 @@ from journal.prefixes import Row, changed_body
 from recovery.errors import ForkEditRefused
 from runs.answer_types import SchemaRefused, answer_fault, faults_of
 from runs.inputs import input_faults
+from runs.loops.rewritten import NotInAConversation
 from runs.models import Release
 from runs.moves import Call, as_decided, from_record
-from runs.redeciding import EDITABLE
+from runs.redeciding import EDITABLE, put_in
 from runs.secrets import opened, sealed_by
 from runs.state import RunState
 
@@ -30,12 +31,14 @@ MARK = "edited_at_fork"  # in the body of an edited entry: by whom, and the dige
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """`name`: the field of the body. `value`: as it is written. `before`: digest of the value in its place."""
+    """`name`: the field of the body. `value`: as it is written. `before`: digest of the value in its place. `beside`:
+    other fields that have to say the same, as a model's answer does with its moves."""
 
     seq: int
     name: str
     value: Any
     before: str
+    beside: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def order(self) -> dict[str, Any]:
@@ -62,7 +65,9 @@ def checked(
             continue
         name = EDITABLE[entry.kind]
         value = sealed(entry, edit["value"], state, release)
-        found.append(Edit(seq, name, value, hashlib.sha256(canonical(entry.body[name])).hexdigest()))
+        changed = put_in(entry, name, value)
+        before = hashlib.sha256(canonical(entry.body[name])).hexdigest()
+        found.append(Edit(seq, name, changed.pop(name), before, changed))
     if wrong:
         raise ForkEditRefused(wrong)
     return found
@@ -84,7 +89,7 @@ def refusal(entry: Entry | None, value: Any, state: RunState, release: Release) 
         case Kind.ANSWER:
             return answer_fault(state.slots[entry.step or 0].body, value) or ""
         case Kind.PLAN:
-            return refused_moves(value)
+            return refused_moves(entry, value)
     return ""
 
 
@@ -98,9 +103,12 @@ def refused_result(entry: Entry, value: Any, state: RunState, release: Release) 
         return ""
 
 
-def refused_moves(value: Any) -> str:
+def refused_moves(entry: Entry, value: Any) -> str:
     try:
         as_decided([from_record(move) for move in value])
+        put_in(entry, EDITABLE[entry.kind], value)
+    except NotInAConversation as error:
+        return str(error)
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         return f"These are no moves: {error}."
     return ""
@@ -137,9 +145,10 @@ def bodies(
     """What is written in their place, by seq; a large value goes beside the journal. Raises PayloadStoreDown."""
     found = {}
     for edit in edits:
-        value = edit.value
-        if len(encode(value)) > store.limit:
-            value = store.put(fork_id, value)
+        fields = {edit.name: edit.value, **edit.beside}
+        for name, value in fields.items():
+            if len(encode(value)) > store.limit:
+                fields[name] = store.put(fork_id, value)
         mark = {MARK: {"by": actor, "from_digest": edit.before}}
-        found[edit.seq] = changed_body(rows[edit.seq - 1].entry.body, {edit.name: value} | mark)
+        found[edit.seq] = changed_body(rows[edit.seq - 1].entry.body, fields | mark)
     return found

@@ -29,6 +29,7 @@ from runs.compared import (
 from runs.engine import drafts
 from runs.engine.drivers import driver_for
 from runs.erased import ERASED
+from runs.loops.rewritten import NotInAConversation, rewritten
 from runs.mistakes import difference, unknown_tool
 from runs.moves import Call, Decided
 from runs.outcomes import describe
@@ -394,5 +395,15 @@ def edited(entries: Iterable[Entry], edits: Iterable[Mapping[str, Any]]) -> list
         name = EDITABLE.get(entry.kind)
         if name is None or name not in entry.body:
             raise CannotEdit(f"entry {seq} is a {entry.kind}, and nothing in it can be edited")
-        changed[seq - 1] = replace(entry, body=entry.body | {name: value})
+        try:
+            changed[seq - 1] = replace(entry, body=entry.body | put_in(entry, name, value))
+        except (NotInAConversation, AttributeError, TypeError) as error:
+            raise CannotEdit(f"entry {seq}: {error}") from error
     return changed
+
+
+def put_in(entry: Entry, name: str, value: Any) -> dict[str, Any]:
+    """The fields that change with this one. Raises NotInAConversation."""
+    if entry.kind == Kind.PLAN and "response" in entry.body:
+        return rewritten(entry.seq, entry.body, value)
+    return {name: value}

@@ -12,6 +12,7 @@ from django.db import DatabaseError
 from runs.agents import Agent
 from runs.contracts import Finding, findings, is_overkill, place_of
 from runs.costs import journaling_cost
+from runs.model_contracts import place
 from runs.registry import AgentsUnusable, agents
 
 LEVELS = {"error": Error, "warning": Warning, "info": Info}
@@ -33,9 +34,9 @@ def message_of(finding: Finding) -> CheckMessage:
 
 
 def overkill(agent: Agent) -> CheckMessage:
-    place = place_of(agent.flow or getattr(agent.decide, "ask", agent.decide))
+    where = place_of(agent.flow or agent.decide) if agent.model is None else place(agent)
     return Info(
-        f"agent {agent.name} only reads, and keeps a journal all the same: {measured(agent.name)} ({place})",
+        f"agent {agent.name} only reads, and keeps a journal all the same: {measured(agent.name)} ({where})",
         hint="If a run may as well be started again, durability='stateless' keeps it in one row: a start, a claim and "
         "an end. It then takes at most 30 s and waits for nobody.",
         id="holdfast.I020",

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import ast
 import inspect
-import sys
 import textwrap
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from types import FunctionType
-from typing import Any, Literal
+from typing import Any
 
 from journal.encoding import canonical, problems
 from runs.agents import Agent
+from runs.findings import Finding as Finding
+from runs.findings import Level
+from runs.findings import place_of as place_of
 from runs.inputs import input_faults, least_input
+from runs.loops.declared import ModelLoop
 from runs.memory.store import Memory
-from runs.model_names import floating_in
+from runs.model_contracts import of_model, refused
 from runs.moves import as_decided
 from runs.run_view import RunView
 from runs.state import fold
 from runs.tools import Tool
 
-Level = Literal["error", "warning", "info"]
 LAPSE = "datetime.now datetime.utcnow datetime.today date.today time.time time.monotonic time.perf_counter time.time_ns"
 # What gives another answer at each replay, and what to use instead.
 IMPURE = {
@@ -41,29 +42,15 @@ IMPURE = {
 } | dict.fromkeys(LAPSE.split(), "run.now, the time of the last entry")
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """`says` is one sentence that names the thing; `place` is file:line; `fix` is what to do."""
-
-    level: Level
-    id: str
-    says: str
-    place: str
-    fix: str
-
-    def __str__(self) -> str:
-        return f"{self.says} ({self.place}). {self.fix}"
-
-
 def findings(agent: Agent, grace: float | None = None) -> list[Finding]:
     """All about one agent. `grace`: seconds that a worker has to stop."""
     found = [finding for tool in agent.toolbox.values() for finding in _of_tool(tool, grace)]
-    return [*_of_stateless(agent), *found, *_of_model(agent), *_of_decider(agent)]
+    return [*_of_stateless(agent), *refused(agent), *found, *of_model(agent, grace), *_of_decider(agent)]
 
 
 def refusals(agent: Agent) -> list[Finding]:
     """What no worker may serve. Cheap: nothing is executed."""
-    return [finding for finding in _of_stateless(agent) if finding.level == "error"]
+    return [finding for finding in (*_of_stateless(agent), *refused(agent)) if finding.level == "error"]
 
 
 # -- durability --------------------------------------------------------------------------------------------------------
@@ -89,9 +76,15 @@ def _of_stateless(agent: Agent) -> Iterator[Finding]:
 
 
 def is_overkill(agent: Agent) -> bool:
-    """Whether the agent only reads, so that a run could as well be done again from its start."""
+    """Whether the agent only reads, so that a run could as well be done again from its start. What a model loop was
+    answered was paid for."""
     tools = agent.toolbox.values()
-    return agent.durability == "journal" and bool(tools) and all(t.effect == "read" and not t.approval for t in tools)
+    return (
+        agent.durability == "journal"
+        and not isinstance(agent.decide, ModelLoop)
+        and bool(tools)
+        and all(t.effect == "read" and not t.approval for t in tools)
+    )
 
 
 # -- tools -------------------------------------------------------------------------------------------------------------
@@ -136,20 +129,6 @@ def _of_tool(tool: Tool, grace: float | None) -> Iterator[Finding]:
                       f"({grace:g} s)",
                       "A stop or a deploy may leave its call in doubt: raise HOLDFAST_GRACE_SECONDS or lower "
                       "timeout=.")  # fmt: skip
-
-
-# -- the model ---------------------------------------------------------------------------------------------------------
-
-
-def _of_model(agent: Agent) -> Iterator[Finding]:
-    model = agent.content.get("model") or {}
-    if why := floating_in(agent.content):
-        yield Finding(
-            "warning", "W060", f"agent {agent.name} asks {model['name']}, a floating alias: {why}",
-            place_of(getattr(agent.decide, "ask", agent.decide)),
-            "A run may go on with another model than it began with, and no release says so: name a snapshot "
-            "(openai:gpt-4o-2024-08-06), and give the agent a new version when you change it.",
-        )  # fmt: skip
 
 
 # -- deciding ----------------------------------------------------------------------------------------------------------
@@ -243,14 +222,3 @@ def _decides_twice(agent: Agent) -> str | None:
             return None
         said.append(canonical([repr(move) for move in decided.moves]).decode())
     return None if said[0] == said[1] else f"{said[0]}, then {said[1]}"
-
-
-def place_of(function: Any, offset: int = 0) -> str:
-    """file:line, as short as it can be."""
-    try:
-        function = inspect.unwrap(function)
-        file = inspect.getsourcefile(function) or "?"
-        line = inspect.getsourcelines(function)[1] + offset
-    except (OSError, TypeError):
-        return getattr(sys.modules.get(getattr(function, "__module__", "")), "__file__", None) or "place unknown"
-    return f"{file}:{line}"

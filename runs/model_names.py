@@ -25,7 +25,23 @@ def floating_alias(model: str) -> str:
     return "it names no snapshot: no date, revision or digest"
 
 
-def floating_in(content: Mapping[str, Any]) -> str:
-    """The same of a release's content: "" where it has no model."""
+def models_in(content: Mapping[str, Any]) -> list[str]:
+    """The models of a release's content, in the order in which they are asked."""
     model = content.get("model")
-    return floating_alias(str(model.get("name") or "")) if isinstance(model, Mapping) else ""
+    if not isinstance(model, Mapping):
+        return []
+    return [str(name) for name in (model.get("name"), *(model.get("fallback") or ())) if name]
+
+
+def floating_models(content: Mapping[str, Any]) -> dict[str, str]:
+    """Why its name floats, by each model of which it does."""
+    return {name: why for name in models_in(content) if (why := floating_alias(name))}
+
+
+def floating_in(content: Mapping[str, Any]) -> str:
+    """Why the name of the first model floats, or else that of a fallback, which is named then; "" if none does."""
+    found = floating_models(content)
+    first = next(iter(models_in(content)), "")
+    if first in found:
+        return found[first]
+    return next((f"its fallback {name}: {why}" for name, why in found.items()), "")

@@ -3,17 +3,18 @@
 import io
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 from django.core.management import CommandError, call_command
 from pydantic import BaseModel, Field, TypeAdapter
 
-from runs.contracts import Finding, findings, is_overkill
+from runs.contracts import Finding, findings, is_overkill, refusals
 from runs.inputs import least_input
+from runs.model_contracts import unset_variables
 from runs.registry import agents
-from runs.sdk import Agent, Fail, Finish
-from runs.sdk.models import FunctionModel
+from runs.sdk import Agent, Budget, Fail, Finish, ToolContext, tool
+from runs.sdk.models import FunctionModel, ModelLoop
 from tests.rig.crew import Crew, start
 from tests.rig.ledger import Ledger
 from tests.runs import classifiers, dubious
@@ -160,3 +161,64 @@ def test_a_journal_that_is_overkill_is_hinted_at_with_what_it_costs(crew: Crew, 
     told = said("tests.rig.agents")
     assert "agent read only reads, and keeps a journal all the same" in told and "commits," in told
     assert "(measured on 1)" in told and "durability='stateless'" in told
+
+
+@tool(effect="keyed")
+def pays(ctx: ToolContext, cents: int, to: Annotated[str, Field(description="whom")]) -> int:
+    return cents
+
+
+@tool(effect="read")
+def update_plan(ctx: ToolContext) -> int:
+    """Mine."""
+    return 1
+
+
+def looping(*, tools: Any = (), budget: Budget | None = None, **given: Any) -> Agent:
+    return Agent(
+        "loops", "1", tools, ModelLoop(**{"model": "anthropic:claude-haiku-4-5-20251001"} | given), budget=budget
+    )
+
+
+def test_a_fallback_of_a_floating_name_is_named_too() -> None:
+    found = [f for f in findings(looping(fallback=("openai:gpt-5.2",))) if f.id == "W060"]
+    assert [f.says.split(":")[0] for f in found] == ["agent loops asks openai"] and "gpt-5.2" in found[0].says
+
+
+def test_a_budget_of_cost_needs_models_whose_price_is_known() -> None:
+    assert "W061" not in of(looping(budget=Budget(cost=1)))
+    found = of(looping(budget=Budget(cost=1), fallback=("openai:our-own-2026-01-01",)))["W061"]
+    assert "the price of openai:our-own-2026-01-01 is not known" in found.says and "tokens=" in found.fix
+
+
+def test_a_loop_that_nothing_bounds_and_tools_that_say_nothing_are_hinted_at() -> None:
+    found = of(looping(tools=[pays]), grace=30)
+    assert found["I063"].level == "info" and "I063" not in of(looping(budget=Budget(tokens=1_000)))
+    assert found["W065"].says == "tool pays: it acts, and nothing says what it does"
+    assert found["I066"].says == "tool pays: nothing says what cents is"
+    assert "may take 120 s, and a worker that stops waits 30 s" in found["I067"].says
+    assert "W065" not in of(Agent("asks", "1", [pays], FunctionModel(lambda state: (Finish(), {})))), (
+        "no model reads it"
+    )
+
+
+def test_a_tool_with_a_name_of_the_loops_own_is_refused() -> None:
+    assert "a tool update_plan, which is" in of(looping(tools=[update_plan]))["E012"].says
+    assert refusals(looping(tools=[update_plan]))[0].id == "E012"
+    assert not refusals(Agent("asks", "1", [update_plan], FunctionModel(lambda state: (Finish(), {}))))
+
+
+def test_a_loop_that_only_reads_is_no_overkill() -> None:
+    assert not is_overkill(looping(tools=[update_plan])), "its answers were paid for"
+
+
+def test_variables_that_are_not_set_are_named_and_never_their_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "MY_KEY", "MY_URL"):
+        monkeypatch.delenv(name, raising=False)
+    both = looping(fallback=("openai:gpt-5.2-2026-01-01",))
+    assert unset_variables(both) == ["ANTHROPIC_API_KEY", "OPENAI_API_KEY"]
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
+    assert unset_variables(both) == ["ANTHROPIC_API_KEY"]
+    assert unset_variables(looping(base_url="$MY_URL", api_key="$MY_KEY")) == ["MY_URL", "MY_KEY"]
+    assert unset_variables(looping(model="openai:local", base_url="http://here")) == []
+    assert unset_variables(Agent("asks", "1", [], FunctionModel(lambda state: (Finish(), {})))) == []

@@ -21,6 +21,7 @@ from journal.durability import durability_faults
 from runs.dispatch import queue_of
 from runs.engine import process
 from runs.engine.worker import Worker
+from runs.model_contracts import unset_variables
 from runs.models import Release, Stage
 from runs.redefine import repin_for_ever
 from runs.registry import AgentsUnusable, agents, announce
@@ -64,6 +65,9 @@ class Command(BaseCommand):
         if longest > settings.HOLDFAST_GRACE_SECONDS:
             grace = f"the grace of {settings.HOLDFAST_GRACE_SECONDS:g} s is shorter than the longest timeout of a tool"
             self.stderr.write(f"{grace} ({longest:g} s): a stop may leave such a call in doubt")
+        for agent in agents().values():
+            if missing := unset_variables(agent):
+                self.stderr.write(f"{agent.name}@{agent.version} cannot ask its model: {', '.join(missing)} is not set")
         signal.signal(signal.SIGTERM, process.leave_at_once)  # until Celery has its own
         serve(name, pool, concurrency)
         if settings.HOLDFAST_ALLOW_REDEFINE:

@@ -225,7 +225,8 @@ def told_of(row: Run, session: WorkerSession, state: RunState) -> InFlight:
 def open_calls(state: RunState, known: Timeouts) -> Iterable[OpenCall]:
     if (asked := state.model_attempt) is not None:
         ends_by = asked.at + timedelta(seconds=known.model_seconds or 60.0)
-        yield OpenCall(MODEL, known.model, asked.at, ends_by, asked.seq, attempt=asked.number)
+        name = str(asked.told.get("model") or known.model)  # a fallback, perhaps
+        yield OpenCall(MODEL, name, asked.at, ends_by, asked.seq, attempt=asked.number)
     for slot in state.unsettled():
         if not slot.in_doubt:
             continue

@@ -32,6 +32,7 @@ from tests.rig.chromium import started_chromium as started_chromium
 from tests.rig.databases import Databases
 from tests.rig.fixtures import payments as payments
 from tests.rig.fleet import nursery as nursery
+from tests.rig.providers import providers as providers
 
 FOLDER = "HOLDFAST_TEST_FOLDER"
 TEMPLATE = "holdfast_template"

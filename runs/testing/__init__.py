@@ -15,6 +15,7 @@ from runs.agents import Agent
 from runs.testing.crashing import Broken, PromisesBroken, Report, crash_everywhere, points
 from runs.testing.fakes import REAL, NotFaked, each, lost
 from runs.testing.golden import GoldenDiffers, golden, replay
+from runs.testing.models import answer, calls, fails, says
 from runs.testing.trial import Trial
 
 __all__ = [
@@ -25,13 +26,17 @@ __all__ = [
     "PromisesBroken",
     "Report",
     "Trial",
+    "answer",
+    "calls",
     "crash_everywhere",
     "each",
+    "fails",
     "golden",
     "lost",
     "points",
     "replay",
     "run",
+    "says",
     "start",
 ]
 
@@ -46,7 +51,8 @@ def run(agent: Agent, input: Any = None, *, crash_at: str | None = None, n: int 
 
     `tools`: by name or tool, what each answers: a value, a function of the arguments, an exception, `each(…)`,
     `lost(…)`, or `REAL`. A tool that is not named refuses. `approve`: True, False, or a function of the call.
-    `signals`, `answers`: payload by name, value by question. `agents`: agents that it may spawn.
+    `signals`, `answers`: payload by name, value by question. `agents`: agents that it may spawn. `model`: what the
+    model of a model loop answers, in order: `[calls("refund", order_id="o-1"), "Done."]`, or a function of the run.
     """
     trial = Trial(agent, input, **given)
     if crash_at is not None:

@@ -61,10 +61,10 @@ def crash_everywhere(
 ) -> Report:
     """Run the agent once whole, then once for each point it passed, with its worker killed there and a second going on.
 
-    Looked at each time: it ends as the whole run did, with the same result (unless `same_result` is False: it depends
-    on the time); no key acted twice, no effect is missing or without its intent; no intent is settled twice; the
-    journal is decided again alike. A call in doubt that nobody can ask about is settled as a person would, by the
-    fakes' ledger.
+    Looked at each time: it ends as the whole run did, with the same result, its model told the same (unless
+    `same_result` is False: it depends on the time); no key acted twice, no effect is missing or without its intent; no
+    intent is settled twice; the journal is decided again alike. A call in doubt that nobody can ask about is settled as
+    a person would, by the fakes' ledger.
     `prepare` is called before each run: for functions among the fakes that keep something. Raises PromisesBroken.
     """
     prepare()
@@ -117,6 +117,13 @@ def _broken(whole: Trial, trial: Trial, same_result: bool) -> list[str]:
     found += [f"an effect under {key} has no intent in the journal" for key in sorted(keys - intents)]
     settled = [entry.settles for entry in trial.journal if entry.settles is not None]
     found += [f"step {step} is settled twice" for step in sorted({s for s in settled if settled.count(s) > 1})]
+    if same_result and trial.status == whole.status and told(trial) != told(whole):
+        found.append("its model was told otherwise than without the crash")
     if (other := redecide(trial.agent, trial.journal)) is not None:
         found.append(f"its journal is decided otherwise: {other}")
     return found
+
+
+def told(trial: Trial) -> list[tuple[str, Any]]:
+    """What a model was told, and what it said."""
+    return [(turn.by, turn.content) for turn in trial.conversation] if trial.state.affinity is not None else []

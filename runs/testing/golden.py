@@ -20,9 +20,10 @@ from runs.redeciding import redecide as decided_again
 from runs.testing.trial import Trial
 
 WRITE = "HOLDFAST_GOLDEN"
-# They change with any edit of a file or a docstring, while the run stays the same.
+# They change with any edit of a file or a docstring, or with a package, while the run stays the same.
 PASSING = {
     "START": ("release", "code"), "TOOL_CALL": ("digest",), "APPROVAL": ("digest", "release"), "ATTEMPT": ("digest",),
+    "PLAN": ("prices",),
 }  # fmt: skip
 
 
@@ -100,7 +101,7 @@ def _line(entry: Entry) -> str:
 def _entry(line: dict[str, Any]) -> Entry:
     body = line["body"]  # an export has the bytes as text, a golden journal the tagged value
     text = body if isinstance(body, str) else json.dumps(body)
-    kept = dict.fromkeys(PASSING.get(line["kind"], ()), "")
+    kept = dict.fromkeys(PASSING.get(line["kind"], ()), "") if line["kind"] != Kind.PLAN else {}
     read = upcast(line["kind"], line["v"], decode(text.encode("latin-1")))
     return Entry(
         UUID(line["run_id"]), line["seq"], line["kind"], line["v"], line["step"], line["settles"], line["epoch"],

@@ -6,16 +6,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from journal import crash
 from journal.crash import Crashed
 from journal.entries import Draft, Entry, Kind
 from runs.agents import Agent
+from runs.loops.conversation import Turn, turns_of
 from runs.memory.store import ENDED, Memory, MemoryRun
 from runs.memory.worker import MemoryWorker
 from runs.slots import Slot
 from runs.state import RunState, fold
 from runs.testing.fakes import Behaviours, Each, World, faked
+from runs.testing.models import ScriptedLoop, scripted
 from runs.testing.people import People, only_reminds, times_of
 
 MOST_SLICES = 10_000
@@ -44,12 +47,16 @@ class Trial(People):
         answers: Mapping[str, Any] | Callable[[str], Any] | None = None,
         agents: Iterable[Agent] = (),
         labels: Mapping[str, str] | None = None,
+        model: Any = None,
     ) -> None:
         refuse_wrong_kinds(approve, signals, answers)
         self.world = World()
-        own, *others = faked([agent, *agents], tools, self.world)
+        own, *others = scripted(faked([agent, *agents], tools, self.world), model)
         self.agent = own
         self.memory = Memory([own, *others])
+        for each in (own, *others):
+            if isinstance(each.decide, ScriptedLoop):
+                each.decide.journals.append(self._read)
         self.worker = MemoryWorker(self.memory)
         self.crashed: str | None = None
         self.passed: list[str] = []
@@ -98,8 +105,16 @@ class Trial(People):
         return [slot for slot in self.state.slots.values() if slot.kind == "call"]
 
     @property
+    def conversation(self) -> list[Turn]:
+        """What the model of a model loop has been told and has said: `by`, `content`, `tool`, `outcome` of each."""
+        return turns_of(self.state)
+
+    @property
     def now(self) -> datetime:
         return self.memory.now
+
+    def _read(self, run_id: UUID) -> Sequence[Entry]:
+        return self.memory.runs[run_id].entries
 
     # -- driving ----------------------------------------------------------------------------------------------------
 

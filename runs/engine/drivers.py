@@ -53,10 +53,10 @@ def driver_for(agent: Agent, state: RunState, entries: Sequence[Entry] = (), jud
     match agent.decide:
         case FunctionModel() as model:
             return ModelDriver(partial(FunctionAsking, agent, model), judge)
-        case ModelLoop() as loop:
-            return ModelDriver(partial(LoopAsking, agent, loop), judge)
         case DrivesItself() as framework:
             return framework.driver(agent, state, entries, judge)
+        case ModelLoop() as loop:
+            return ModelDriver(partial(LoopAsking, agent, loop), judge)
     return DecideDriver(agent, judge)
 
 

@@ -7,6 +7,7 @@ from django.utils.csp import CSP
 
 from config.environment import ROOT, read_environment
 from journal import patience
+from runs.broker import transport_options
 
 ENVIRONMENT = read_environment()
 IS_WEB = os.environ.get("HOLDFAST_PROCESS") == "web"
@@ -21,6 +22,7 @@ HOLDFAST_GRACE_SECONDS = ENVIRONMENT.grace_seconds
 HOLDFAST_PAYLOAD_LIMIT = ENVIRONMENT.payload_limit
 HOLDFAST_STREAMS = ENVIRONMENT.streams  # open at once in a web process; further pages ask again every few seconds
 HOLDFAST_STORE_URL = ENVIRONMENT.store_url
+HOLDFAST_BROKER_URL = ""  # for other projects that take our apps among theirs; here Celery's own setting says it
 HOLDFAST_REDACT = ENVIRONMENT.redact
 HOLDFAST_PROXIES = ENVIRONMENT.proxies or 0  # of our own, each adding to X-Forwarded-For
 HOLDFAST_METRICS_TOKEN = os.environ.get("HOLDFAST_METRICS_TOKEN", "")
@@ -174,14 +176,10 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_BROKER_CONNECTION_TIMEOUT = 1
 CELERY_BROKER_HEARTBEAT = 0
-CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, Any] = {"max_retries": 1, "interval_start": 0.1, "interval_max": 0.1}
+CELERY_BROKER_TRANSPORT_OPTIONS = transport_options(ENVIRONMENT.broker_url)
 if ENVIRONMENT.broker_is_rabbitmq:
-    # A message counts as sent when the queue has it.
-    CELERY_BROKER_TRANSPORT_OPTIONS |= {"confirm_publish": True, "read_timeout": 1, "write_timeout": 1}
     CELERY_TASK_DEFAULT_QUEUE_TYPE = CELERY_TASK_CREATE_MISSING_QUEUE_TYPE = "quorum"
     CELERY_WORKER_CONSUMER = "config.consumer:Consumer"
-else:
-    CELERY_BROKER_TRANSPORT_OPTIONS |= {"socket_timeout": 1, "socket_connect_timeout": 0.5}
 CELERY_TASK_PUBLISH_RETRY = False
 CELERY_TASK_ACKS_LATE = False
 CELERY_TASK_IGNORE_RESULT = True

@@ -12,9 +12,11 @@ from uuid import UUID
 
 import obstore
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError
 from obstore.store import LocalStore, from_url
 
+from journal.defaults import NO_STORE, STORE_HINT
 from journal.encoding import decode, encode
 from journal.errors import PayloadAltered, PayloadMissing, PayloadStoreDown
 from journal.tags import Pointer, is_well_formed
@@ -27,7 +29,9 @@ _WORTH_A_POINTER = 400  # bytes; a pointer itself takes about 300
 
 @cache
 def payload_store() -> "PayloadStore":
-    """The process's store, from HOLDFAST_STORE_URL or the data folder."""
+    """The process's store, from HOLDFAST_STORE_URL or the data folder. Raises ImproperlyConfigured without both."""
+    if not (settings.HOLDFAST_STORE_URL or settings.HOLDFAST_DATA):
+        raise ImproperlyConfigured(f"{NO_STORE} {STORE_HINT}")
     folder = Path(settings.HOLDFAST_DATA).resolve() / "payloads"
     return PayloadStore(settings.HOLDFAST_STORE_URL or folder.as_uri(), settings.HOLDFAST_PAYLOAD_LIMIT)
 

@@ -88,7 +88,8 @@ def start_run(
     run = write_start(new)
     if run is None:
         return existing(new, order), False
-    transaction.on_commit(functools.partial(dispatch, run.id, chosen.id))
+    # Robust: the run is committed by then, and a message is only a hint.
+    transaction.on_commit(functools.partial(dispatch, run.id, chosen.id), robust=True)
     return run, True
 
 

@@ -5,6 +5,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from asgiref.sync import sync_to_async
+
 from runs.agents import Agent, flow
 from runs.brakes import Budget
 from runs.calling import NoCall, current_call
@@ -46,6 +48,7 @@ __all__ = [
     "UnknownOutcome",
     "WaitFor",
     "Won",
+    "astart",
     "current_call",
     "flow",
     "once",
@@ -76,3 +79,8 @@ def start(
         deadline=deadline, priority=priority,
     )  # fmt: skip
     return run.id
+
+
+async def astart(agent: str, input: Any = None, **given: Any) -> UUID:
+    """`start`, for async code. It takes the same."""
+    return await sync_to_async(start)(agent, input, **given)

@@ -49,6 +49,16 @@ class Call:
         ):
             object.__setattr__(self, name, value)
 
+    @classmethod
+    def of(
+        cls, tool: str, args: Mapping[str, Any], id: str | None = None, plan: Sequence[Any] | None = None,
+        thought: str | None = None,
+    ) -> Call:  # fmt: skip
+        """With whatever names its arguments have: `id`, `plan` and `thought` too."""
+        call = cls(tool, id=id, plan=plan, thought=thought)
+        object.__setattr__(call, "args", dict(args))
+        return call
+
 
 LONGEST_NAME = 200  # of a signal, an agent, a version
 LONGEST_SLEEP = 10 * 366 * 86_400.0
@@ -268,10 +278,12 @@ class Won(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """Moves side by side, and whether all of them are waited for or the first to succeed."""
+    """Moves side by side, and whether all of them are waited for or the first to succeed. `said`: they follow from the
+    model's last answer, whose PLAN is theirs."""
 
     moves: list[Move]
     join: Join = "all"
+    said: bool = False
 
 
 def as_record(move: Move) -> dict[str, Any]:
@@ -304,7 +316,7 @@ def from_record(record: Mapping[str, Any]) -> Move:
     """The move that `as_record` told of."""
     given = dict(record)
     if "call" in given:
-        return Call(given["call"], id=given.get("id"), **given["args"])
+        return Call.of(given["call"], given["args"], given.get("id"))
     if "sleep" in given:
         return Sleep(given["sleep"])
     if "until" in given:

@@ -25,7 +25,7 @@ def _sealed(agent: Agent, move: Move) -> Move:
         case Call():
             tool = agent.toolbox.get(move.tool)
             schema = tool.contract["parameters"] if tool is not None and tool.has_secrets else None
-            return Call(move.tool, id=move.id, **said, **sealed_by(schema, move.args))
+            return Call.of(move.tool, sealed_by(schema, move.args), move.id, **said)
         case Spawn():
             return replace(move, input=sealed_by(None, move.input), **said)
         case Finish():

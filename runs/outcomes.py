@@ -34,6 +34,10 @@ class TransientError(Exception):
         self.retry_after = seconds_of(retry_after)
 
 
+class NeedsApproval(Exception):
+    """Raised by a tool of another library: the effect was surely not done, and somebody has to approve it first."""
+
+
 class UnknownOutcome(Exception):
     """Raised by a tool: nobody can say whether the effect was done."""
 

@@ -40,6 +40,17 @@ class Driver(Protocol):
 
 
 @runtime_checkable
+class KeepsAlive(Protocol):
+    """A driver that keeps something between decisions, for as long as its slice lasts."""
+
+    def instead_of(self, before: Driver | None) -> None:
+        """The journal was read anew: this one goes on where that one stood."""
+
+    def close(self) -> None:
+        """The slice is over."""
+
+
+@runtime_checkable
 class DrivesItself(Protocol):
     """An agent of another library: it brings its own driver."""
 

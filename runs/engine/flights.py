@@ -7,11 +7,15 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from journal.crash import Crashed
+from runs.engine import drafts
+from runs.engine.approving import request_anew
 from runs.engine.baton import Baton, carry_on, watch
 from runs.engine.calls import Ended, Raised, drain
 from runs.engine.claims import Claim, Lost
 from runs.engine.performing import Flight, LeaseLapsed, TimedOut, finding_of, outcome_of
 from runs.engine.recorder import Recorder
+from runs.outcomes import NeedsApproval, describe
+from runs.secrets import struck_text
 from runs.loops.declared import ModelLoop
 from runs.slots import Slot
 from runs.tools import ToolContext
@@ -108,8 +112,20 @@ class Flights(Recorder):
                 self.add(draft)
         elif self.state.slots[flight.step].settled:  # a person said meanwhile what happened
             self.worker.keep_evidence(self.run_id, self.claim.epoch, outcome_of(flight, how, now))
+        elif isinstance(how, Raised) and isinstance(how.error, NeedsApproval):
+            self.ask_first(flight, how.error, now)
         else:
             self.add(outcome_of(flight, how, now))
+
+    def ask_first(self, flight: Flight, error: NeedsApproval, now: float) -> None:
+        """The attempt did not act, and the next one waits for somebody's approval."""
+        assert flight.slot is not None and flight.tool is not None
+        slot = self.state.slots[flight.slot.step]
+        if slot.attempts[-1].doubt:  # an earlier one may have acted, which nobody can approve any more
+            self.add(outcome_of(flight, Raised(error), now))
+            return
+        self.add(drafts.failure(slot.step, struck_text(describe(error)), now))
+        self.add(request_anew(slot, flight.tool, self.run_id, self.state.release_id, now, str(error)))
 
     def leave(self) -> None:
         """Lost: outcomes that were not written go to the evidence; what still flies goes there when it ends."""

@@ -21,7 +21,7 @@ from journal.encoding import decode, encode
 from journal.entries import STEERING, Draft, Entry, Kind
 from runs.engine.approving import count_reminder
 from runs.engine.claims import Claim, Lost
-from runs.engine.drivers import Driver, driver_for
+from runs.engine.drivers import Driver, KeepsAlive, driver_for
 from runs.engine.performing import stored
 from runs.engine.projections import Park, Then, listing, open_intents
 from runs.state import MODEL_ACTOR, RunState, fold
@@ -63,7 +63,10 @@ class Recorder:
         """The state anew, from the journal; the driver with it."""
         entries = self.worker.read(self.run_id)
         self.state = fold(self.run_id, entries)
+        before: Driver | None = getattr(self, "driver", None)
         self.driver = driver_for(self.agent, self.state, entries)
+        if isinstance(self.driver, KeepsAlive):
+            self.driver.instead_of(before)
         self.seen = self.state.seq
         self.reminders.clear()
         for entry in entries:

@@ -24,7 +24,7 @@ from runs.engine import drafts
 from runs.engine.approving import asked_now, expired, reminder, request_anew
 from runs.engine.asking import Asking, GiveUp, Later, LeaveOut, NeedsPerson, Ready
 from runs.engine.claims import CRASH_LIMIT, Claim, Lost
-from runs.engine.drivers import Diverged
+from runs.engine.drivers import Diverged, KeepsAlive
 from runs.engine.family import FamilyGate
 from runs.engine.flights import Flights
 from runs.engine.parking import open_children, park_for, sentence, stopped_by
@@ -104,6 +104,9 @@ class Slice(Flights):
                 raise
             finally:
                 self.baton.over = True
+                driver = getattr(self, "driver", None)  # none, where the journal could not be read
+                if isinstance(driver, KeepsAlive):
+                    driver.close()
 
     def open(self) -> None:
         """Read, note a take-over, and decide again what is recorded, before any effect."""
@@ -326,7 +329,7 @@ class Slice(Flights):
         if (brake := over(self.state, self.agent.budget, self.worker.session.now(), moves)) is not None:
             self.brake(brake)
             return
-        made = [] if self.state.pending_moves else [drafts.decision(self.seen, decided)]
+        made = [] if self.state.pending_moves or decided.said else [drafts.decision(self.seen, decided)]
         first = self.state.next_step
         now = datetime.fromtimestamp(self.worker.session.now(), UTC)
         children = self.worker.newborn(self.run_id, first, moves)

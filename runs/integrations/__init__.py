@@ -1,0 +1,1 @@
+"""Agents of other libraries, run on the journal."""

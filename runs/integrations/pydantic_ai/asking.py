@@ -1,0 +1,113 @@
+"""One request of the library to its model, as the engine asks for a decision."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as Late
+from importlib.metadata import version
+from typing import Any
+
+from pydantic_ai import ModelResponse
+from pydantic_ai.durable_exec import JSON_CODEC
+
+from journal.entries import Draft
+from runs.engine import drafts
+from runs.engine.asking import Later, Line, NeedsPerson, Next, Ready
+from runs.engine.calls import Ended, Returned
+from runs.integrations.pydantic_ai.units import Unit
+from runs.loops.asking import Arriving
+from runs.loops.errors import ModelFailed
+from runs.loops.failures import failure_of
+from runs.loops.prices import cost_of, prices_version, usage_of
+from runs.secrets import struck, struck_text
+from runs.state import RunState
+from runs.tools import Retry
+
+BACKOFF = Retry(attempts=10, backoff=2.0)
+USELESS = frozenset({"quota", "authentication", "not_found", "rejected", "context_too_long"})  # to ask again alike
+LOOK_SECONDS = 0.1
+CLIENT = f"pydantic-ai-slim {version('pydantic-ai-slim')}"
+
+
+class UnitAsking:
+    """`model`: as the release names it."""
+
+    def __init__(self, unit: Unit, model: str, timeout: float) -> None:
+        self.unit, self.model, self.timeout = unit, model, timeout
+        self.took = 0.0
+
+    def next(self, state: RunState, now: float, epoch: int) -> Next:
+        last = state.model_attempts[-1] if state.model_attempts else None
+        if last is not None and last.error is not None and last.seq > state.resumed_seq:
+            if last.code in USELESS:
+                return NeedsPerson(f"{self.model} does not answer: {last.error}")
+            if sum(each.seq > state.resumed_seq for each in state.model_attempts) >= BACKOFF.attempts:
+                return NeedsPerson(f"{self.model} did not answer in {BACKOFF.attempts} attempts: {last.error}")
+            if last.due is not None and not last.hurried and last.due > now:
+                return Later(last.due, "the model is asked again")
+        told = {"model": self.model, "digest": self.unit.digest, "size": len(self.unit.request), "client": CLIENT}
+        return Ready(told)
+
+    def ask(self, line: Line) -> Any:
+        arriving = Arriving()
+        began = time.monotonic()
+        future = self.unit.perform(hearing=arriving.add)
+        try:
+            payload = awaited(future, line, arriving)
+        except BaseException:
+            future.cancel()
+            raise
+        self.took = round(time.monotonic() - began, 3)
+        return payload
+
+    def answer(self, how: Ended, state: RunState, seen: int, now: float) -> Draft:
+        if isinstance(how, Returned):
+            try:
+                return drafts.answered(seen, state.model_attempts[-1].seq, self._body(how.value))
+            except ModelFailed as fault:
+                failed = fault
+        else:
+            failed = failure_of(how.error)
+        wait = BACKOFF.wait(len(state.model_attempts), f"{state.run_id}:model")
+        return drafts.failure(
+            None, struck_text(failed.says), now + max(wait, failed.retry_after or 0.0), code=failed.code,
+            model=self.model, status=failed.status, request_id=failed.request_id,
+        )  # fmt: skip
+
+    def _body(self, payload: Any) -> dict[str, Any]:
+        """Raises ModelFailed for what is no whole answer, or none that can be acted on."""
+        try:
+            response = JSON_CODEC.load(ModelResponse, payload)
+        except ValueError as error:
+            raise ModelFailed("garbage", f"the answer cannot be read: {error}") from error
+        if response.state == "incomplete":
+            raise ModelFailed("cut_stream", "the answer ended before it was whole")
+        ids = [call.tool_call_id for call in response.tool_calls]
+        if twice := sorted({each for each in ids if ids.count(each) > 1}):
+            raise ModelFailed("garbage", f"two of its calls have the id {twice[0]}")
+        cost = cost_of(response)
+        return {
+            "moves": [], "usage": usage_of(response, cost), "response": struck(payload), "client": CLIENT,
+            "digest": self.unit.digest, "model": response.model_name, "provider": response.provider_name,
+            "finish": response.finish_reason, "cost": None if cost is None else str(cost),
+            "prices": prices_version(), "latency": self.took,
+        }  # fmt: skip
+
+
+def awaited(future: Future[Any], line: Line, arriving: Arriving) -> Any:
+    """The answer; what has come of it is told meanwhile. Raises ModelFailed after the deadline."""
+    while True:
+        left = line.deadline - time.monotonic()
+        if left <= 0:
+            raise ModelFailed("timeout", "no answer within its timeout")
+        if line.cancelled:
+            raise ModelFailed("unexpected", "the answer is not wanted any more: the run is cancelled")
+        try:
+            return future.result(min(left, LOOK_SECONDS))
+        except Late:
+            if future.done():
+                raise
+        if arriving.changed.is_set():
+            arriving.changed.clear()
+            line.hear("".join(arriving.text), "".join(arriving.thinking))

@@ -1,0 +1,177 @@
+"""A pydantic-ai Agent, unchanged, as an agent of ours."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+from pydantic_ai import Agent as LibraryAgent
+from pydantic_ai import ModelMessagesTypeAdapter
+from pydantic_ai.durable_exec import replay_scope
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.models import Model
+from pydantic_ai.models.fallback import FallbackModel
+from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_core import to_jsonable_python
+
+from journal.entries import Entry
+from runs.agents import Agent
+from runs.brakes import Budget
+from runs.compared import Judge
+from runs.integrations.pydantic_ai.driver import JournaledDriver
+from runs.integrations.pydantic_ai.durability import Durability, hear
+from runs.integrations.pydantic_ai.toolbox import OpenToolbox, Treatment, tools_of
+from runs.run_view import RunView
+from runs.state import RunState
+from runs.tools import Approval, Effect, Probe
+
+Deps = Callable[[RunView], Any] | None
+
+
+@dataclass(eq=False)
+class JournaledAgent:
+    """Fills the model slot of an agent; drives it itself."""
+
+    library: LibraryAgent[Any, Any]
+    name: str
+    timeout: float
+    deps: Deps
+    stream: bool
+    origin: str  # the module that declares it
+    model_name: str
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """What the release says of it. Instructions that functions make are theirs to say; their code counts."""
+        texts = [each for each in _static(self.library, "_instructions") if isinstance(each, str)]
+        texts += [each for each in _static(self.library, "_system_prompts") if isinstance(each, str)]
+        settings = self.library.model_settings
+        return {
+            "name": self.model_name,
+            "library": "pydantic-ai",
+            "timeout": self.timeout,
+            "prompt": "\n\n".join(texts),
+            "settings": _plain(settings) if settings and not callable(settings) else {},
+            "output": _plain(self.library.output_json_schema()),
+            "stream": self.stream,
+        }
+
+    @property
+    def functions(self) -> Sequence[Callable[..., Any]]:
+        """The module where it is declared counts as its code."""
+        return [SimpleNamespace(__module__=self.origin)]  # type: ignore[list-item]
+
+    def driver(self, agent: Agent, state: RunState, entries: Sequence[Entry], judge: Judge) -> JournaledDriver:
+        return JournaledDriver(self, agent, state, judge)
+
+    async def run(self, view: RunView) -> Any:
+        """The agent's own run, from the top."""
+        asked = asked_of(view.input)
+        given: dict[str, Any] = {"model_settings": {"max_retries": 0}}
+        if self.deps is not None:
+            given["deps"] = self.deps(view)
+        if asked["message_history"]:
+            given["message_history"] = ModelMessagesTypeAdapter.validate_python(asked["message_history"])
+        with replay_scope():
+            return await self.library.run(asked["prompt"], capabilities=[self.durability()], **given)
+
+    def durability(self) -> Durability:
+        return Durability(name=self.name, event_stream_handler=hear if self.stream else None)
+
+
+class Journaled(Agent):
+    """An agent whose toolbox also has what a server offers at run time."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.toolbox = OpenToolbox(self.toolbox)
+
+
+def journaled(
+    agent: LibraryAgent[Any, Any],
+    *,
+    name: str,
+    version: str,
+    effects: Mapping[str, Effect] | None = None,
+    probes: Mapping[str, Probe] | None = None,
+    approval: Mapping[str, Approval] | None = None,
+    tools: Mapping[str, Mapping[str, Any]] | None = None,
+    deps: Deps = None,
+    timeout: float = 120.0,
+    stream: bool | None = None,
+    budget: Budget | None = None,
+    deadline: float | None = None,
+    limit: int | None = None,
+    unique: str | None = None,
+    input: Any = None,
+) -> Agent:
+    """The agent, journaled: each model request and each tool's call happens once, whatever crashes.
+
+    By the tool's name ("server:tool" for a server's, "server:*" for all others of it): `effects`, the effect class of
+    each (default "unkeyed"); `probes`; `approval`, who has to agree (with requires_approval=True any approver);
+    `tools`, other settings of `@tool` (timeout, retry, limit, summary …). `deps(run)` makes the agent's deps, anew at each
+    replay. `timeout`: seconds for a model request. `stream`: whether answers are shown while they arrive. The others
+    are those of `Agent`. A run's input is the prompt, or {"prompt": …, "message_history": […]}.
+    """
+    fault = _unfit(agent, name)
+    if fault is not None:
+        raise ValueError(f"journaled agent {name}: {fault}")
+    if stream is None:
+        stream = getattr(_innermost(agent.model), "stream_function", True) is not None
+    origin = sys._getframe(1).f_globals["__name__"]
+    slot = JournaledAgent(agent, name, timeout, deps, stream, origin, _model_name(agent.model))
+    treatment = Treatment(effects or {}, probes or {}, approval or {}, tools or {})
+    try:
+        durability = slot.durability()
+        durability.for_agent(agent)  # the library's own objections, before anything runs
+        found = tools_of(agent, treatment, durability.operations)
+    except (UserError, ValueError) as error:
+        raise ValueError(f"journaled agent {name}: {error}") from error
+    return Journaled(
+        name=name, version=version, tools=found, decide=slot, budget=budget, deadline=deadline, limit=limit,
+        unique=unique, input=input,
+    )  # fmt: skip
+
+
+def asked_of(given: Any) -> dict[str, Any]:
+    """What a run's input asks: prompt and message history."""
+    if isinstance(given, dict) and "prompt" in given:
+        return {"prompt": given["prompt"], "message_history": given.get("message_history")}
+    return {"prompt": given if isinstance(given, str) else json.dumps(given), "message_history": None}
+
+
+def _unfit(agent: Any, name: str) -> str | None:
+    """Why it cannot be journaled."""
+    if not isinstance(agent, LibraryAgent):
+        return f"journaled() takes a pydantic_ai.Agent, not {type(agent).__name__}"
+    if agent.model is None:
+        return "it has no model: give Agent(model) one"
+    if isinstance(_innermost(agent.model), FallbackModel):
+        return (
+            "a FallbackModel makes several requests in one, of which the journal would know one: give it one model; "
+            "a request that fails is asked again by the engine"
+        )
+    return None
+
+
+def _innermost(model: Any) -> Any:
+    while isinstance(model, WrapperModel) and not isinstance(model, FallbackModel):
+        model = model.wrapped
+    return model
+
+
+def _model_name(model: Any) -> str:
+    return model.model_id if isinstance(model, Model) else str(model)
+
+
+def _static(agent: Any, name: str) -> Sequence[Any]:
+    """The library has no public word for what was given as text."""
+    return list(getattr(agent, name, ()))
+
+
+def _plain(value: Any) -> Any:
+    return json.loads(json.dumps(to_jsonable_python(value, fallback=lambda other: type(other).__name__)))

@@ -19,6 +19,7 @@ from pydantic_ai.providers.gateway import gateway_provider
 from pydantic_ai.settings import ModelSettings
 
 from runs.loops.errors import ModelFailed
+from runs.loops.thread import at_end
 
 NOWHERE = "http://unset.invalid"  # in place of an address whose variable is not set here
 CONNECT_SECONDS = 10.0
@@ -108,11 +109,13 @@ def _provider(name: str, url: str | None, key: str | None, dry: bool) -> Any:
 def _client(dry: bool) -> httpx2.AsyncClient:
     if dry:
         return httpx2.AsyncClient(transport=Dry())
-    return httpx2.AsyncClient(
+    client = httpx2.AsyncClient(
         timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),  # the whole request has its deadline
         limits=httpx2.Limits(max_connections=512, max_keepalive_connections=64),
         event_hooks={"request": [_check], "response": [_note]},
     )
+    at_end(client.aclose)
+    return client
 
 
 def address_of(content: Mapping[str, Any], name: str, *, dry: bool = False) -> str | None:

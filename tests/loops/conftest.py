@@ -1,0 +1,3 @@
+from tests.rig.providers import providers
+
+__all__ = ["providers"]

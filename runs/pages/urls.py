@@ -23,6 +23,7 @@ from runs.pages.overview import live_overview, overview
 from runs.pages.release_diff import release_diff
 from runs.pages.release_page import live_release, release
 from runs.pages.releases_page import live_releases, releases
+from runs.pages.request_page import request_page
 from runs.pages.run_live import live_run
 from runs.pages.runs_live import live_runs
 from runs.pages.workers_page import live_workers
@@ -51,6 +52,7 @@ urlpatterns = [
     path("runs/<str:ref>/journal", run_views.journal, name="journal"),
     path("runs/<str:ref>/journal.jsonl", run_views.journal_lines, name="journal_lines"),
     path("runs/<str:ref>/entries/<int:seq>/payloads/<str:sha256>", run_views.payload, name="payload"),
+    path("runs/<str:ref>/entries/<int:seq>/request", request_page, name="request"),
     path("runs/<str:ref>/acts", acting.acts, name="acts"),
     path("runs/<str:ref>/asks/<int:seq>/answer", acting.answer, name="answer"),
     path("runs/<str:ref>/kill-worker", killing.kill, name="kill"),

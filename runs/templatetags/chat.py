@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from journal.encoding import Pointer
 from runs.pages.json_lines import Line, json_lines
 from runs.pages.pictures import data_uri, is_picture
 from runs.pages.pointers import pointers_in
-from runs.pages.said import Bill, Block, blocks_of
+from runs.pages.said import Bill, Block, bill_of, blocks_of
 from runs.values import line
 
 SHORT = 700  # characters; what is longer is folded
@@ -24,8 +24,8 @@ register = template.Library()
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """`kind` picks the partial: text, json, nothing, picture (of `uri`); `pointers` lie outside, (path, pointer, whether
-    it is a picture) each. `short`: in one line, for the head of what is folded."""
+    """`kind` picks the partial: text, json, nothing, picture (of `uri`). `pointers`: path, pointer, and whether it is a
+    picture, of what lies outside. `short`: in one line, for the head of what is folded."""
 
     kind: str
     blocks: Sequence[Block] = ()
@@ -67,6 +67,12 @@ def of_seq(says: str, seq: int) -> str:
 @register.filter
 def blocks(text: str) -> Sequence[Block]:
     return blocks_of(str(text)[:MOST_TEXT])
+
+
+@register.filter
+def bill(body: Mapping[str, Any]) -> Bill:
+    """Of a PLAN's body."""
+    return bill_of(body)
 
 
 @register.filter

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from journal.entries import Kind
-from runs.models import Release, Run
+from runs.loops.declared import ModelLoop
+from runs.models import Release
 from tests.pages.journals import Story
 
 MODEL = "anthropic:claude-haiku-4-5-20251001"
@@ -19,13 +20,14 @@ PROMPT = "You help customers of a shop.\nNever refund twice."
 
 def loop_release(**more: Any) -> Release:
     content = {
-        "agent": "support", "version": "3", "driver": "model_loop", "prompt": PROMPT,
-        "model": {"name": MODEL, "settings": {"max_tokens": 2048}, "prompt": PROMPT},
+        "agent": "support", "version": "3", "driver": "model",
+        "model": ModelLoop(MODEL, PROMPT, settings={"max_tokens": 2048}, fallback=(FALLBACK,)).content,
         "tools": [
             {"name": "lookup_order", "effect": "read", "doc": "Finds an order.", "probe": False, "parameters": {
                 "type": "object", "properties": {"order": {"type": "string", "description": "Its number"}},
                 "required": ["order"]}},
-            {"name": "refund", "effect": "keyed", "probe": True, "approval": True},
+            {"name": "refund", "effect": "keyed", "doc": "Pays money back.", "probe": True, "approval": True,
+             "parameters": {"type": "object", "properties": {"amount_cents": {"type": "integer"}}}},
         ],
     }  # fmt: skip
     return Release.objects.get_or_create(id="51f3" * 16, agent="support", version="3", content=content | more)[0]
@@ -34,10 +36,12 @@ def loop_release(**more: Any) -> Release:
 class Conversation(Story):
     """A story in which a model is asked: each verb appends what the engine would."""
 
+    @property
+    def pin(self) -> Release:
+        return loop_release()
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        Run.objects.filter(pk=self.run.pk).update(agent="support", release=loop_release())
-        self.run.refresh_from_db()
         self.asked = 0
         self.failures = 0
 

@@ -18,6 +18,7 @@ from runs.approvals import decide_approval
 from runs.gates import place_gate
 from runs.models import BulkAct, BulkItem, Evidence, Gate, Release, Run, SavedView, Status
 from runs.short_ids import short_id
+from tests.pages.conversations import support
 from tests.pages.incidents import incident, url_of
 from tests.pages.journals import DIGEST, Story, session
 from tests.pages.replays import call_of, decided, diverged, divergence, ordered
@@ -193,6 +194,8 @@ def everything() -> dict[str, str]:
     """By a name: addresses of runs and of items, and numbers of what is counted."""
     taken_over()
     places = approvals() | doubts() | agents() | kept() | families() | releases() | drains()
+    talk = support()
+    places |= {"chat": talk.url, "asked_at": str(talk.last)}
     places |= {"incident": url_of(incident()), "awkward": awkward().url, "waiting": waiting().url}
     typed()  # changes the release that every story looks for
     return places

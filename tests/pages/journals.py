@@ -50,12 +50,18 @@ class Story:
             run_id = new_run_id()
             create_head(run_id)
             self.run = Run.objects.create(
-                id=run_id, agent="refund-desk", release=release(), parent=self.parent, parent_step=self.parent_step
+                id=run_id,
+                agent=self.pin.agent,
+                release=self.pin,
+                parent=self.parent,
+                parent_step=self.parent_step,
             )
-        self.write(
-            Kind.START,
-            {"agent": "refund-desk", "input": self.input, "release": release().id, "code": "ab" * 32},
-        )
+        start = {"agent": self.pin.agent, "input": self.input, "release": self.pin.id, "code": "ab" * 32}
+        self.write(Kind.START, start)
+
+    @property
+    def pin(self) -> Release:
+        return release()
 
     @property
     def url(self) -> str:

@@ -43,8 +43,12 @@ PAGES: dict[str, tuple[str, ...]] = {
     "runs/<str:ref>": (
         "{incident}", "{incident}?at=9&with=20", "{incident}?seq=12&tab=pointers", "{incident}?axis=seq",
         "{awkward}", "{awkward}?at=8&with=30", "{waiting}", "{waiting}?seq=3", "{acted}", "{fork}?seq=3",
+        "{chat}?view=chat", "{awkward}?view=chat", "{waiting}?view=chat", "{incident}?view=chat&seq=4", "{chat}?seq=3",
     ),
     "runs/<str:ref>/journal": ("{incident}/journal", "{awkward}/journal"),
+    "runs/<str:ref>/entries/<int:seq>/request": (
+        "{chat}/entries/{asked_at}/request", "{chat}/entries/3/request?as=raw", "{chat}/entries/9/request",
+    ),
     "runs/<str:ref>/acts": ("{acted}/acts",),
     "runs/<str:ref>/asks/<int:seq>/answer": (
         "{acted}/asks/{form}/answer", "{acted}/asks/{choice}/answer", "{waiting}/asks/3/answer",

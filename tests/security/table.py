@@ -72,6 +72,7 @@ PAGES: dict[str, Line] = {
     "runs/<str:ref>/journal": Line(),
     "runs/<str:ref>/journal.jsonl": Line(),
     "runs/<str:ref>/entries/<int:seq>/payloads/<str:sha256>": Line(),
+    "runs/<str:ref>/entries/<int:seq>/request": Line(),
     "runs/<str:ref>/acts": Line(),
     "runs/<str:ref>/pin": Line(OPERATE, OPERATE, WHY),
     "runs/<str:ref>/asks/<int:seq>/answer": Line(JUDGE, JUDGE, {"value": "yes"}),

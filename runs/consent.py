@@ -86,8 +86,8 @@ def refuse(slot: Slot, said: Said, started_by: frozenset[str]) -> Approval:
         raise QuestionOpen(approval.question.by, approval.question.text, approval.question.at)
     if said.verdict in ("deny", "ask") and not said_text(said.note):
         raise ReasonMissing
-    if said.verdict == "edit" and slot.attempts:
-        raise EditTooLate(slot.attempts[0].at)
+    if said.verdict == "edit" and slot.sent is not None:
+        raise EditTooLate(slot.sent.at)
     return approval
 
 

@@ -11,6 +11,8 @@ from uuid import UUID
 from runs.policies import ANY_ONE, Policy
 from runs.short_ids import short_id
 
+ASKS_FIRST = "needs_approval"  # code of an attempt that found out, before it acted, that somebody has to approve it
+
 
 @dataclass(slots=True)
 class Attempt:
@@ -303,6 +305,11 @@ class Slot:
         Or it has an error, but an attempt before it may have acted.
         """
         return self.kind == "call" and not self.settled and bool(self.attempts) and not self.surely_not_done
+
+    @property
+    def sent(self) -> Attempt | None:
+        """The first attempt that did more than to ask for approval: from then on its arguments stay what they are."""
+        return next((attempt for attempt in self.attempts if attempt.code != ASKS_FIRST), None)
 
     @property
     def surely_not_done(self) -> bool:

@@ -14,10 +14,10 @@ from runs.engine.calls import Ended, Raised, drain
 from runs.engine.claims import Claim, Lost
 from runs.engine.performing import Flight, LeaseLapsed, TimedOut, finding_of, outcome_of
 from runs.engine.recorder import Recorder
+from runs.loops.declared import ModelLoop
 from runs.outcomes import NeedsApproval, describe
 from runs.secrets import struck_text
-from runs.loops.declared import ModelLoop
-from runs.slots import Slot
+from runs.slots import ASKS_FIRST, Slot
 from runs.tools import ToolContext
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class Flights(Recorder):
         if slot.attempts[-1].doubt:  # an earlier one may have acted, which nobody can approve any more
             self.add(outcome_of(flight, Raised(error), now))
             return
-        self.add(drafts.failure(slot.step, struck_text(describe(error)), now))
+        self.add(drafts.failure(slot.step, struck_text(describe(error)), now, code=ASKS_FIRST))
         self.add(request_anew(slot, flight.tool, self.run_id, self.state.release_id, now, str(error)))
 
     def leave(self) -> None:

@@ -24,7 +24,7 @@ class Report(BaseModel):
     why: str
 
 
-def call(tool: str, id: str, **args: Any) -> ToolCallPart:
+def call(tool: str, id: str, /, **args: Any) -> ToolCallPart:
     return ToolCallPart(tool, args, id)
 
 

@@ -1,6 +1,5 @@
 """An agent of pydantic-ai, unchanged, on the journal: in memory, with its worker lost at every point."""
 
-from collections import Counter
 from typing import Any
 
 from runs.integrations.pydantic_ai import journaled

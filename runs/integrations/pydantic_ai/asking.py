@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as Late
-from importlib.metadata import version
 from typing import Any
 
 from pydantic_ai import ModelResponse
@@ -20,6 +19,7 @@ from runs.loops.asking import Arriving
 from runs.loops.errors import ModelFailed
 from runs.loops.failures import failure_of
 from runs.loops.prices import cost_of, prices_version, usage_of
+from runs.loops.providers import tells_its_end
 from runs.secrets import struck, struck_text
 from runs.state import RunState
 from runs.tools import Retry
@@ -27,7 +27,6 @@ from runs.tools import Retry
 BACKOFF = Retry(attempts=10, backoff=2.0)
 USELESS = frozenset({"quota", "authentication", "not_found", "rejected", "context_too_long"})  # to ask again alike
 LOOK_SECONDS = 0.1
-CLIENT = f"pydantic-ai-slim {version('pydantic-ai-slim')}"
 
 
 class UnitAsking:
@@ -46,7 +45,12 @@ class UnitAsking:
                 return NeedsPerson(f"{self.model} did not answer in {BACKOFF.attempts} attempts: {last.error}")
             if last.due is not None and not last.hurried and last.due > now:
                 return Later(last.due, "the model is asked again")
-        told = {"model": self.model, "digest": self.unit.digest, "size": len(self.unit.request), "client": CLIENT}
+        told = {
+            "model": self.model,
+            "digest": self.unit.digest,
+            "size": len(self.unit.request),
+            "client": self.unit.client,
+        }
         return Ready(told)
 
     def ask(self, line: Line) -> Any:
@@ -81,14 +85,15 @@ class UnitAsking:
             response = JSON_CODEC.load(ModelResponse, payload)
         except ValueError as error:
             raise ModelFailed("garbage", f"the answer cannot be read: {error}") from error
-        if response.state == "incomplete":
+        told = bool((response.provider_details or {}).get("finish_reason"))
+        if response.state == "incomplete" or (tells_its_end(self.unit.model) and not told):
             raise ModelFailed("cut_stream", "the answer ended before it was whole")
         ids = [call.tool_call_id for call in response.tool_calls]
         if twice := sorted({each for each in ids if ids.count(each) > 1}):
             raise ModelFailed("garbage", f"two of its calls have the id {twice[0]}")
         cost = cost_of(response)
         return {
-            "moves": [], "usage": usage_of(response, cost), "response": struck(payload), "client": CLIENT,
+            "moves": [], "usage": usage_of(response, cost), "response": struck(payload), "client": self.unit.client,
             "digest": self.unit.digest, "model": response.model_name, "provider": response.provider_name,
             "finish": response.finish_reason, "cost": None if cost is None else str(cost),
             "prices": prices_version(), "latency": self.took,

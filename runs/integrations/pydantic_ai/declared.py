@@ -15,7 +15,6 @@ from pydantic_ai.durable_exec import replay_scope
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import Model
 from pydantic_ai.models.fallback import FallbackModel
-from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_core import to_jsonable_python
 
 from journal.entries import Entry
@@ -25,6 +24,7 @@ from runs.compared import Judge
 from runs.integrations.pydantic_ai.driver import JournaledDriver
 from runs.integrations.pydantic_ai.durability import Durability, hear
 from runs.integrations.pydantic_ai.toolbox import OpenToolbox, Treatment, tools_of
+from runs.integrations.pydantic_ai.units import innermost
 from runs.run_view import RunView
 from runs.state import RunState
 from runs.tools import Approval, Effect, Probe
@@ -113,15 +113,15 @@ def journaled(
 
     By the tool's name ("server:tool" for a server's, "server:*" for all others of it): `effects`, the effect class of
     each (default "unkeyed"); `probes`; `approval`, who has to agree (with requires_approval=True any approver);
-    `tools`, other settings of `@tool` (timeout, retry, limit, summary …). `deps(run)` makes the agent's deps, anew at each
-    replay. `timeout`: seconds for a model request. `stream`: whether answers are shown while they arrive. The others
-    are those of `Agent`. A run's input is the prompt, or {"prompt": …, "message_history": […]}.
+    `tools`, other settings of `@tool` (timeout, retry, limit, summary …). `deps(run)` makes the agent's deps, anew at
+    each replay. `timeout`: seconds for a model request. `stream`: whether answers are shown while they arrive. The
+    others are those of `Agent`. A run's input is the prompt, or {"prompt": …, "message_history": […]}.
     """
     fault = _unfit(agent, name)
     if fault is not None:
         raise ValueError(f"journaled agent {name}: {fault}")
     if stream is None:
-        stream = getattr(_innermost(agent.model), "stream_function", True) is not None
+        stream = getattr(innermost(agent.model), "stream_function", True) is not None
     origin = sys._getframe(1).f_globals["__name__"]
     slot = JournaledAgent(agent, name, timeout, deps, stream, origin, _model_name(agent.model))
     treatment = Treatment(effects or {}, probes or {}, approval or {}, tools or {})
@@ -150,18 +150,12 @@ def _unfit(agent: Any, name: str) -> str | None:
         return f"journaled() takes a pydantic_ai.Agent, not {type(agent).__name__}"
     if agent.model is None:
         return "it has no model: give Agent(model) one"
-    if isinstance(_innermost(agent.model), FallbackModel):
+    if isinstance(innermost(agent.model), FallbackModel):
         return (
             "a FallbackModel makes several requests in one, of which the journal would know one: give it one model; "
             "a request that fails is asked again by the engine"
         )
     return None
-
-
-def _innermost(model: Any) -> Any:
-    while isinstance(model, WrapperModel) and not isinstance(model, FallbackModel):
-        model = model.wrapped
-    return model
 
 
 def _model_name(model: Any) -> str:

@@ -15,7 +15,7 @@ from runs.agents import Agent
 from runs.compared import Diverged, Judge, end_of
 from runs.engine.asking import Asking
 from runs.engine.sealing import sealed_moves
-from runs.integrations.pydantic_ai.asking import CLIENT, UnitAsking
+from runs.integrations.pydantic_ai.asking import UnitAsking
 from runs.integrations.pydantic_ai.history import LOOK_UP, History
 from runs.integrations.pydantic_ai.live import Live
 from runs.integrations.pydantic_ai.units import Unit
@@ -34,7 +34,7 @@ _driving: dict[UUID, JournaledDriver] = {}  # by run: what a call's thread finds
 class JournaledDriver:
     def __init__(self, slot: JournaledAgent, agent: Agent, state: RunState, judge: Judge) -> None:
         self.slot, self.agent, self.judge = slot, agent, judge
-        self.history = History(state, CLIENT)
+        self.history = History(state)
         self.view = RunView(state)
         self.live: Live | None = None
         self._lock = threading.RLock()
@@ -118,7 +118,7 @@ class JournaledDriver:
 
     def _still_true(self, live: Live) -> bool:
         self.history.read_on()
-        return all(self.history.told(ident) == told for ident, told in live.answers.items())
+        return all(self.history.told(unit.ident, unit.asks_first) == told for unit, told in live.answers.values())
 
     def _end(self, live: Live) -> Move:
         try:

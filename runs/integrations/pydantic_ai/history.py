@@ -18,8 +18,8 @@ LOOK_UP = "look_up"  # the tool that makes the units which are neither requests 
 class History:
     """`slots`: the steps, by the unit that made them; `plans`: the model's answers, in order."""
 
-    def __init__(self, state: RunState, client: str) -> None:
-        self.state, self.client = state, client
+    def __init__(self, state: RunState) -> None:
+        self.state = state
         self.slots: dict[Ident, Slot] = {}
         self.plans: list[Decision] = []
         self._count: Counter[tuple[str, int, str]] = Counter()
@@ -51,7 +51,7 @@ class History:
     def ident_of(self, step: int) -> Ident | None:
         return self._names.get(step)
 
-    def told(self, ident: Ident) -> Any:
+    def told(self, ident: Ident, asked_first: bool = False) -> Any:
         """What the unit came to, in the library's words; NOT_YET."""
         kind, number, _, _ = ident
         if kind == "model":
@@ -60,7 +60,7 @@ class History:
         slot = self.slots.get(ident)
         if slot is None or not slot.settled:
             return NOT_YET
-        return as_payload(slot) if kind == "call" else slot.result
+        return as_payload(slot, asked_first) if kind == "call" else slot.result
 
     def answer(self, unit: Unit) -> Any:
         """As `told`. Raises Diverged if the journal says that another one was made here."""
@@ -70,10 +70,10 @@ class History:
             self._compare(unit, self.plans[number - 1])
         if kind == "call" and slot is not None and (slot.tool, slot.asked_args) != (unit.tool, unit.args):
             raise Diverged(slot.seq, [slot.recorded], [{"call": unit.tool, "args": unit.args, "id": slot.id}])
-        return self.told(unit.ident)
+        return self.told(unit.ident, unit.asks_first)
 
     def _compare(self, unit: Unit, made: Decision) -> None:
         """Another version of the library writes the same request otherwise: then it is not compared."""
         recorded = made.said or {}
-        if recorded.get("client") == self.client and recorded.get("digest") != unit.digest:
+        if recorded.get("client") == unit.client and recorded.get("digest") != unit.digest:
             raise Diverged(made.seq, [{"request": recorded.get("digest")}], [{"request": unit.digest}])

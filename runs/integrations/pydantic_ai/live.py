@@ -32,7 +32,7 @@ class Live:
 
     def __init__(self, begin: Callable[[], Awaitable[Any]]) -> None:
         self.waiting: dict[Ident, Unit] = {}
-        self.answers: dict[Ident, Any] = {}
+        self.answers: dict[Ident, tuple[Unit, Any]] = {}
         self.denied: dict[tuple[int, str], str] = {}
         self.diverged: Diverged | None = None
         self.requests = 0
@@ -87,7 +87,7 @@ class Live:
                     return
                 if payload is not NOT_YET:
                     del self.waiting[unit.ident]
-                    self.answers[unit.ident] = payload
+                    self.answers[unit.ident] = (unit, payload)
                     if not unit.answered.done():
                         unit.answered.set_result(payload)
                     told = True

@@ -26,13 +26,13 @@ def as_result(payload: dict[str, Any]) -> Any:
     return result if plain and not _in_words(result) else payload
 
 
-def as_payload(slot: Slot) -> dict[str, Any]:
+def as_payload(slot: Slot, asked_first: bool = False) -> dict[str, Any]:
     """Of a settled call, as the library records it. A denial is told by the handler of deferred calls, which is asked
-    about what needs approval."""
+    about what needs approval; `asked_first`: once a call, and of this one it has been."""
     match slot.outcome:
         case "succeeded":
             return slot.result if _in_words(slot.result) else {"kind": "tool_return", "result": slot.result}
-        case "denied":
+        case "denied" if not asked_first:
             return {"kind": ASKS_FIRST, "metadata": None}
         case _:
             return {"kind": FAILED, "message": slot.error or f"it was {slot.outcome}"}

@@ -22,9 +22,11 @@ from pydantic_ai.durable_exec import (
     ToolsetCallToolParams,
     durable_unit_scope,
 )
-from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
+from runs.loops.providers import clients_of
 from runs.loops.thread import submit
 from runs.moves import Call
 
@@ -142,6 +144,21 @@ class Unit:
     @cached_property
     def digest(self) -> str:
         return hashlib.sha256(self.request).hexdigest()
+
+    @property
+    def model(self) -> Model[Any]:
+        return innermost(self.params.run_context.model)
+
+    @property
+    def client(self) -> str:
+        """The packages, with their versions, that the request was written by."""
+        return clients_of(self.model)
+
+
+def innermost(model: Any) -> Any:
+    while isinstance(model, WrapperModel):
+        model = model.wrapped
+    return model
 
 
 def named(toolset: str, tool: str) -> str:

@@ -14,6 +14,7 @@ import select
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -28,7 +29,12 @@ PRELOADED = (
     "config.celery", "config.urls", "recovery.management.commands.sweep", "runs.management.commands.start",
     "runs.management.commands.worker", "runs.tasks", "tests.rig.agents",
 )  # fmt: skip
-# Imported before the first console is born; most sessions of tests want none.
+# Imported before the first worker whose agents ask models is born, and before the first console: most sessions of tests
+# want none.
+OF_MODELS = (
+    "anthropic", "genai_prices", "openai", "pydantic_ai.models.anthropic", "pydantic_ai.models.openai",
+    "runs.loops.answers", "runs.loops.asking", "runs.loops.prices", "tests.rig.talks",
+)  # fmt: skip
 OF_THE_WEB = (
     "allauth.account.middleware", "django.contrib.messages.middleware", "django.core.handlers.asgi",
     "django.middleware.clickjacking", "django.middleware.csp", "django.middleware.security", "django.template.loader",
@@ -66,15 +72,22 @@ def main() -> None:
 
 
 def bear(order: dict[str, Any]) -> int:
-    if order["words"][0] == "granian" and not set(OF_THE_WEB) <= set(sys.modules):
-        for name in OF_THE_WEB:
-            importlib.import_module(name)
-        gc.freeze()
+    if order["words"][0] == "granian":
+        preload(OF_THE_WEB)
+    elif "talks" in order["environment"].get("HOLDFAST_AGENTS", ""):
+        preload(OF_MODELS)
     pid = os.fork()
     if pid == 0:
         live(order)
     tell(born=pid)
     return pid
+
+
+def preload(names: Sequence[str]) -> None:
+    if not set(names) <= set(sys.modules):
+        for name in names:
+            importlib.import_module(name)
+        gc.freeze()
 
 
 def bury(children: set[int]) -> None:

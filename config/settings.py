@@ -170,10 +170,8 @@ LOGGING: dict[str, Any] = {
     "loggers": {"django": {"handlers": [], "level": "INFO"}, "httpx": {"level": "WARNING"}},
 }
 
-# A message is a hint, acknowledged early: the sweep finds what it should have woken. Publishing fails within a second.
+# Publishing fails within a second; what a worker needs beside this, its command sets (runs/broker.py).
 CELERY_BROKER_URL = ENVIRONMENT.broker_url
-CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_BROKER_CONNECTION_TIMEOUT = 1
 CELERY_BROKER_HEARTBEAT = 0
 CELERY_BROKER_TRANSPORT_OPTIONS = transport_options(ENVIRONMENT.broker_url)
@@ -181,14 +179,7 @@ if ENVIRONMENT.broker_is_rabbitmq:
     CELERY_TASK_DEFAULT_QUEUE_TYPE = CELERY_TASK_CREATE_MISSING_QUEUE_TYPE = "quorum"
     CELERY_WORKER_CONSUMER = "config.consumer:Consumer"
 CELERY_TASK_PUBLISH_RETRY = False
-CELERY_TASK_ACKS_LATE = False
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_SERIALIZER = "json"
-CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_CREATE_MISSING_QUEUES = True
-CELERY_WORKER_PREFETCH_MULTIPLIER = 1
-CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
-CELERY_WORKER_SEND_TASK_EVENTS = False
-CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
-CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TIMEZONE = "UTC"

@@ -1,8 +1,23 @@
-"""How a message is published: within a second or so, or not at all. Whoever starts a run does not wait for a broker."""
+"""How messages are published (within a second or so, or not at all: who starts a run waits for no broker) and taken."""
 
 from __future__ import annotations
 
 from typing import Any
+
+# Of a worker, whoever's app of Celery it serves by. A message is a hint, acknowledged early: the sweep finds what it
+# should have woken.
+WORKING: dict[str, Any] = {
+    "broker_connection_retry_on_startup": True,
+    "broker_connection_max_retries": None,
+    "task_acks_late": False,
+    "task_ignore_result": True,
+    "accept_content": ["json"],
+    "worker_prefetch_multiplier": 1,
+    "worker_enable_remote_control": False,
+    "worker_send_task_events": False,
+    "worker_cancel_long_running_tasks_on_connection_loss": False,
+    "worker_hijack_root_logger": False,
+}
 
 
 def is_rabbitmq(url: str) -> bool:

@@ -12,19 +12,21 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from celery import Celery, current_app, signals
+from celery import signals
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connection
 
 from journal.durability import durability_faults
-from runs.dispatch import queue_of
+from runs.broker import WORKING
+from runs.dispatch import messenger, queue_of
 from runs.engine import process
 from runs.engine.worker import Worker
 from runs.model_contracts import unset_variables
 from runs.models import Release, Stage
 from runs.redefine import repin_for_ever
 from runs.registry import AgentsUnusable, agents, announce
+from runs.tasks import advance as advance
 
 log = logging.getLogger("holdfast.process")
 
@@ -51,6 +53,10 @@ class Command(BaseCommand):
         name, pool, concurrency = options["name"], options["pool"], options["concurrency"]
         if not 1 <= concurrency <= 500:
             raise CommandError("--concurrency is a number from 1 to 500")
+        app = messenger()
+        if app is None:
+            raise CommandError("no broker to take messages from: set HOLDFAST_BROKER_URL")
+        app.conf.update(WORKING)
         if not settings.HOLDFAST_ALLOW_NO_FSYNC and (faults := durability_faults()):
             raise CommandError(f"the database may forget what is committed: {'; '.join(faults)}")
         self.check()  # first: what cannot be served is not announced either
@@ -75,7 +81,6 @@ class Command(BaseCommand):
         self.stdout.write(f"{name} serves {', '.join(map(in_words, releases))}")
         self.stdout.flush()
         queues = ",".join(queue_of(release.id) for release in releases)
-        app: Celery = current_app._get_current_object()  # type: ignore[attr-defined]
         try:
             app.worker_main([
                 "worker", "--pool", pool, "--concurrency", str(concurrency), "--queues", queues, "--hostname",

@@ -7,7 +7,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from io import TextIOWrapper
 from pathlib import Path
@@ -110,11 +110,11 @@ class Installation:
                 f"The database could not be prepared:\n{(done.stdout + done.stderr)[-2000:].strip()}"
             )
 
-    def announce(self, address: str, payments: str | None) -> None:
+    def announce(self, address: str, demo: Mapping[str, str]) -> None:
+        """`demo`: where its parts are, by what they are."""
         lines = [f"Holdfast runs at {address}", f"Login: olga, ada, victor or max, password {self.demo_password()}"]
         lines += ["       (olga operates, ada approves, victor views, max administers)"]
-        if payments:
-            lines.append(f"Demo payments service: {payments}")
+        lines += [f"Demo {what}: {where}" for what, where in demo.items()]
         lines += [f"Data and logs: {self.data}", "Ctrl-C stops everything."]
         for line in lines:
             self.show(line)

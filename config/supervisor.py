@@ -23,6 +23,7 @@ from config.environment import ROOT
 from config.installation import Installation
 from config.reload import SourceWatch
 from config.session_watch import SessionWatch
+from demo import model
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 RELOAD_EVERY = 0.3  # seconds between two looks at the agents' files
@@ -127,7 +128,14 @@ class Supervisor:
             except (URLError, OSError):
                 self._sleep(0.1)
         if not self._stops:
-            self.place.announce(address, f"http://127.0.0.1:{self.plan.payments_port}" if self.plan.demo else None)
+            self.place.announce(address, self._demo_places() if self.plan.demo else {})
+
+    def _demo_places(self) -> dict[str, str]:
+        scripted = f"scripted at http://127.0.0.1:{self.plan.models_port}; {model.VARIABLE} names a real one"
+        return {
+            "payments service": f"http://127.0.0.1:{self.plan.payments_port}",
+            "support agent's model": model.real_model_or_none() or scripted,
+        }
 
     # Keeping alive
 

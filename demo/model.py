@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 VARIABLE = "HOLDFAST_DEMO_MODEL"
 URL, KEY = "HOLDFAST_DEMO_MODEL_URL", "HOLDFAST_DEMO_MODEL_KEY"  # of the local providers, for the scripted model alone
-# Priced as the model of this name is; nobody pays for it.
-SCRIPTED = "claude-haiku-4-5-scripted"
+SCRIPTED = "claude-haiku-4-5-scripted-001"  # priced as Claude Haiku 4.5 would be; nobody pays for it
 EXAMPLE = "anthropic:claude-haiku-4-5-20251001"
 KEYS = {
     "anthropic": "ANTHROPIC_API_KEY",

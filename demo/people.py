@@ -34,8 +34,8 @@ WRITES_UNTIL = timedelta(minutes=10)
 WORDS = (
     "I forgot to say: it was a present, so I would be glad if it went quickly.",
     "Could you send me the bill once more, too?",
-    "It has arrived after all, never mind.",
 )
+HAS_ARRIVED = "It has arrived after all, never mind."
 
 
 def let_people_act(now: datetime | None = None) -> int:
@@ -85,13 +85,13 @@ def write_again(run: Run, now: datetime) -> bool:
     """Few customers add something to a ticket that is open, once."""
     if run.id.int // 100 % 10 >= WRITING_AGAIN_OF_TEN or not WRITES_AFTER <= now - run.created_at < WRITES_UNTIL:
         return False
-    if any(signal.name == MESSAGE for signal in state_of(run.id).signals):
+    state = state_of(run.id)
+    if any(signal.name == MESSAGE for signal in state.signals):
         return False
+    missing = any(text in state.input["text"] for text in ("arrived", "still waiting"))
+    word = HAS_ARRIVED if missing else WORDS[run.id.int % len(WORDS)]
     try:
-        signal_run(
-            run_id=run.id, name=MESSAGE, payload=WORDS[run.id.int % len(WORDS)], signal_id="the customer",
-            actor="customer",
-        )  # fmt: skip
+        signal_run(run_id=run.id, name=MESSAGE, payload=word, signal_id="the customer", actor="customer")
     except RunsError:
         return False  # it ended in this very moment
     return True

@@ -136,24 +136,25 @@ def today(run: RunView) -> str:
     return f"Today is {run.now:%A, %d %B %Y}."
 
 
+SETTINGS = {"max_tokens": 2_000}
+
+
 def support_agent(model: str | None = None) -> Agent:
     """`model` as "provider:model", with the provider's own key and address; None: the scripted one of the demo.
 
-    Each has a version of its own, since the model is part of a release. What a chosen model costs may not be known:
-    of it the tokens are bounded, not the money.
+    Each has a version of its own, since the model is part of a release.
     """
-    if model is None:
-        where: dict[str, Any] = {"base_url": f"${chosen.URL}", "api_key": f"${chosen.KEY}"}
-        budget = Budget(tokens=80_000, cost=0.25, steps=25)
-    else:
-        where, budget = {}, Budget(tokens=80_000, steps=25)
-    loop = ModelLoop(
-        model or f"anthropic:{chosen.SCRIPTED}", PROMPT, Resolution, settings={"max_tokens": 2_000}, context=today,
-        timeout=90.0, **where,
-    )  # fmt: skip
-    version = "1" if model is None else f"1-{model.replace(':', '-')}"
     tools = (look_up_order, order_history, refund, send_mail, add_note)
-    return Agent("support", version, tools, decide=loop, budget=budget, input=Ticket)
+    if model is not None:
+        loop = ModelLoop(model, PROMPT, Resolution, settings=SETTINGS, context=today, timeout=90)
+        # What a chosen model costs may not be known here: its tokens are bounded, not the money.
+        budget = Budget(tokens=80_000, steps=25)
+        return Agent("support", f"1-{model.replace(':', '-')}", tools, decide=loop, budget=budget, input=Ticket)
+    loop = ModelLoop(
+        f"anthropic:{chosen.SCRIPTED}", PROMPT, Resolution, settings=SETTINGS, context=today, timeout=25,
+        base_url=f"${chosen.URL}", api_key=f"${chosen.KEY}",
+    )  # fmt: skip
+    return Agent("support", "1", tools, decide=loop, budget=Budget(tokens=80_000, cost=0.25, steps=25), input=Ticket)
 
 
 support = support_agent()

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from demo.providers.asked import Asked
 from demo.providers.faults import Fault
-from demo.providers.turns import Block, Call, Text, Turn, call, say, think, turn
-from demo.support_model.past import Past
-from demo.support_model.verdicts import ARRIVED, Verdict, has, money, verdict_on
+from demo.providers.turns import Block, Call, Text, Thinking, Turn, call, say, think, turn
+from demo.support_model.past import ARRIVED, Past, has
+from demo.support_model.verdicts import Verdict, money, verdict_on
 
 LONGEST = 3.2  # seconds that an answer streams
 BETWEEN_WORDS = 0.05
@@ -25,7 +25,7 @@ VOUCHER = 10  # per cent
 def decide(asked: Asked) -> Turn:
     """At a speed to watch, with a provider that now and then has too much to do."""
     answer = quickly(asked)
-    pieces = sum(len(block.text.split()) if not isinstance(block, Call) else 6 for block in answer.blocks) + 6
+    pieces = 6 + sum(len(each.text.split()) if isinstance(each, Text | Thinking) else 6 for each in answer.blocks)
     return replace(answer, wait=0.4, pace=min(BETWEEN_WORDS, LONGEST / pieces), faults=SELDOM)
 
 
@@ -63,7 +63,7 @@ def _begin(past: Past) -> Iterator[Block]:
 
 def _gist(text: str) -> str:
     """The first sentence of it."""
-    first = text.strip().partition(". ")[0].rstrip(".!")
+    first = text.strip().partition(". ")[0].rstrip(".!?")
     return f"The point is: {first[:160]}. I need the order and what has happened to it before I say anything."
 
 
@@ -94,7 +94,8 @@ def _write(past: Past, verdict: Verdict) -> Iterator[Block]:
     name, first = past.ticket.name, not past.of("send_mail")
     yield think(_on_what_came(past, verdict))
     paragraphs = [_told(past, verdict)] if first else []
-    paragraphs += [_answer(word, past.refunded_cents) for word in past.unanswered]
+    words = [word for word in past.unanswered if not (first and past.has_arrived and has(word, ARRIVED))]
+    paragraphs += [_answer(word, past.refunded_cents) for word in words]
     subject = f"Your order {past.ticket.order_id}".strip() if past.ticket.order_id else "Your letter to us"
     yield _plan(_done(past), [f"write to {name}", "put a note on the ticket"], [_outcome(past, verdict)])
     body = "\n\n".join([f"Dear {name},", *filter(None, paragraphs), "Your shop"])
@@ -107,12 +108,12 @@ def _on_what_came(past: Past, verdict: Verdict) -> str:
     said = [f"Meanwhile {past.ticket.name} writes: “{word}” That belongs in my letter." for word in past.unanswered]
     if past.of("send_mail"):
         return " ".join(said)
-    if past.refused_because is not None:
+    if past.refused_because is not None and not past.has_arrived:
         reason = past.refused_because
         said.insert(0, f"My colleague refused the refund: “{reason}”. I do not ask again; I can offer a voucher.")
     elif past.refunded_cents:
         said.insert(0, f"The refund went out as {past.refund.value['id'] if past.refund else ''}. Now the letter.")
-    elif past.refund is not None:
+    elif past.refund is not None and not past.has_arrived:
         said.insert(0, "The refund was not made. I say so, and a colleague goes on from here.")
     else:
         said.insert(0, verdict.thought)
@@ -124,6 +125,8 @@ def _told(past: Past, verdict: Verdict) -> str:
         return (
             f"we are sorry for the trouble. We have paid {money(past.refunded_cents)} back; you see it in a few days."
         )
+    if past.has_arrived:
+        return verdict.letter
     if past.refused_because is not None:
         return (
             "we have looked at your order with care, and cannot pay it back this time. As we would like to keep you,"
@@ -145,7 +148,7 @@ def _answer(word: str, refunded_cents: int) -> str:
 
 
 def _outcome(past: Past, verdict: Verdict) -> str:
-    if past.refused_because is not None:
+    if past.refused_because is not None and not past.has_arrived:
         return f"a voucher of {VOUCHER} % instead of money"
     return verdict.decided
 
@@ -154,7 +157,7 @@ def _done(past: Past) -> list[str]:
     done = [f"looked at order {past.ticket.order_id} and its history"] if past.order else []
     if past.refunded_cents:
         done.append(f"paid back {money(past.refunded_cents)}")
-    return done + (["wrote the first letter"] if past.of("send_mail") else [])
+    return done
 
 
 def _note(past: Past, verdict: Verdict) -> str:
@@ -165,9 +168,12 @@ def _note(past: Past, verdict: Verdict) -> str:
 
 
 def _end(past: Past, verdict: Verdict) -> Iterator[Block]:
-    unfinished = past.refund is not None and not past.refunded_cents and past.refused_because is None
+    paid_or_refused = past.refunded_cents or past.refused_because is not None or past.has_arrived
+    unfinished = past.refund is not None and not paid_or_refused
     summary = f"{_outcome(past, verdict).capitalize()}. {past.ticket.name} was told by mail."
-    yield Text("That is all that I can do for this ticket.")
+    yield say("That is all that I can do for this ticket.")
+    done = [*_done(past), f"wrote to {past.ticket.name}", "put a note on the ticket"]
+    yield _plan(done, [], [_outcome(past, verdict)])
     yield call(
         "final_result", resolved=verdict.resolved and not unfinished, summary=summary,
         refunded_cents=past.refunded_cents,

@@ -14,6 +14,7 @@ CHANGED = "A person changed the arguments to "
 REFUSED = "A person refused this call. Reason: "
 NOT_MADE = ("Nobody approved this call", "This call was withdrawn")
 NO_ORDER = "no such order"
+ARRIVED = ("arrived", "found it", "never mind", "has come")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,11 @@ class Past:
             return 0
         return int(self.refund.value.get("amount_cents", 0))
 
+    @property
+    def has_arrived(self) -> bool:
+        """The customer writes that it is there after all, before anything was paid back."""
+        return not self.refunded_cents and any(has(word, ARRIVED) for word in self.words)
+
     @cached_property
     def words(self) -> list[str]:
         """What the customer wrote after the ticket."""
@@ -136,3 +142,7 @@ def value_of(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return None
+
+
+def has(text: str, words: tuple[str, ...]) -> bool:
+    return any(word in text.lower() for word in words)

@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-from demo.support_model.past import Past
+from demo.support_model.past import Past, has
 
 BROKEN = ("broken", "cracked", "torn", "damaged", "does not work", "wrong")
 MISSING = ("never arrived", "not arrived", "nothing came", "where is", "still waiting", "not here")
 UNWANTED = ("changed my mind", "do not like", "too small", "too large", "do not need", "return")
-ARRIVED = ("arrived", "found it", "never mind", "has come")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ def verdict_on(past: Past) -> Verdict:
             f"we paid this order back on {paid[-1]['day']} ({paid[-1]['note'].rstrip('.')}). It can take five days"
             " until you see it.",
         )
-    if any(has(word, ARRIVED) for word in past.words) and past.refund is None:
+    if past.has_arrived:
         return Verdict(
             "it has arrived after all: no refund",
             "The customer writes that it is there. Then there is nothing to pay back.",
@@ -113,10 +112,6 @@ def _missing(past: Past, order: dict[str, Any]) -> Verdict:
         "It is late, and neither delivered nor lost. It may well come in the next days.",
         "your parcel is late but on its way; it should be with you within three days. If it is not, we pay you back.",
     )
-
-
-def has(text: str, words: tuple[str, ...]) -> bool:
-    return any(word in text.lower() for word in words)
 
 
 def money(cents: int) -> str:

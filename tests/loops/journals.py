@@ -48,7 +48,7 @@ def agent_of(loop: ModelLoop, *tools: Any) -> Agent:
 
 
 class Journal:
-    """`add` appends an entry; a second later each. `state` is folded anew, from the stored form if `stored`."""
+    """`add` appends an entry; ten milliseconds later each. `state` is folded anew, from the stored form if `stored`."""
 
     def __init__(self, loop: ModelLoop, input: Any = "Refund o-1, please", agent: Agent | None = None) -> None:
         self.loop, self.agent = loop, agent or agent_of(loop)
@@ -59,7 +59,7 @@ class Journal:
 
     def add(self, kind: str, body: dict[str, Any], step: int | None = None, actor: str = "worker") -> Entry:
         seq = len(self.entries) + 1
-        at = BEGAN + timedelta(seconds=seq)
+        at = BEGAN + timedelta(milliseconds=10 * seq)
         entry = Entry(RUN, seq, kind, 1, step, None, self.epoch, actor, at, decode(encode(body)))
         self.entries.append(entry)
         return entry

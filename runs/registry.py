@@ -35,15 +35,23 @@ def agents() -> dict[str, Agent]:
         except (Exception, SystemExit) as error:
             raise AgentsUnusable(f"HOLDFAST_AGENTS names {name}, which cannot be imported: {error}") from error
         for agent in vars(module).values():
-            if not isinstance(agent, Agent) or found.get(agent.release_id) is agent:
+            if not isinstance(agent, Agent) or found.get(release_id := release_of(agent, name)) is agent:
                 continue
             other = named.setdefault(f"{agent.name}@{agent.version}", agent)
             if other is not agent:
                 raise AgentsUnusable(f"two agents are named {agent.name}@{agent.version}; the second is in {name}")
             if wrong := refusals(agent):
                 raise AgentsUnusable(f"{name}: {wrong[0]}")
-            found[agent.release_id] = agent
+            found[release_id] = agent
     return found
+
+
+def release_of(agent: Agent, module: str) -> str:
+    """Its id. Raises AgentsUnusable where a tool's declaration is none."""
+    try:
+        return agent.release_id
+    except ValueError as error:
+        raise AgentsUnusable(f"{module}: agent {agent.name}: {error}") from error
 
 
 def announce(*, serving: bool = True) -> list[Release]:

@@ -244,7 +244,7 @@ class Tool:
             limits["rate"] = {"calls": self.rate.calls, "per": self.rate.per, "key": self.rate.key}
         return limits | {
             "name": self.name,
-            "parameters": self._arguments.model_json_schema(),
+            "parameters": self._schema,
             "effect": self.effect,
             "probe": self.probe is not None,
             "returns": self._returns,
@@ -263,6 +263,16 @@ class Tool:
         functions = (self.plain, self.probe, self.approval, self.canonical)
         code = [_source(f) for f in functions if callable(f)]
         return hashlib.sha256(canonical([self.contract, code])).digest()
+
+    @property
+    def _schema(self) -> Any:
+        try:
+            return self._arguments.model_json_schema()
+        except PydanticUserError as error:
+            raise ValueError(
+                f"tool {self.name}: an argument is of a type that JSON has no words for"
+                f" ({error.message.splitlines()[0]}): take its id, or a model of what is needed"
+            ) from error
 
     @property
     def _approval_content(self) -> Any:

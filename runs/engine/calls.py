@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
+from django.db import close_old_connections
+
 ABANDONED_LIMIT = 16
 
 
@@ -76,6 +78,7 @@ class CallPool:
                     how: Ended = Returned(job.run())
                 except BaseException as error:
                     how = Raised(error)
+                close_old_connections()  # a tool may use Django's: as after a request, none stays idle or broken here
                 job = job.ended(how)
             with self._lock:
                 self._running -= 1

@@ -33,6 +33,13 @@ def test_a_parameter_without_a_type_is_named() -> None:
     assert "@tool" in Path(file).read_text().splitlines()[int(line) - 1]
 
 
+def test_a_function_that_takes_no_context_is_looked_at_like_others() -> None:
+    plain = tool(effect="read", name="plain")(lambda order, most=3: most)
+    found = findings(Agent(name="a", version="1", tools=[plain], decide=lambda state: Finish()))
+    said = [finding.says for finding in found if finding.id == "W030"]
+    assert said == [f"tool plain: its parameter {name!r} has no type" for name in ("order", "most")]
+
+
 def test_a_default_that_cannot_be_journaled_is_named() -> None:
     assert of(dubious.impure)["W031"].says == "tool forgotten: the default of by cannot be journaled"
 

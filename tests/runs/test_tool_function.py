@@ -8,6 +8,7 @@ import dataclasses
 import enum
 import functools
 import inspect
+import queue
 import threading
 import time
 import warnings
@@ -19,9 +20,11 @@ from uuid import UUID, uuid4
 
 import pytest
 from celery import shared_task
+from django.db import connection
 from pydantic import BaseModel
 
 from runs.calling import under
+from runs.engine.calls import CallPool
 from runs.sdk import (
     Absent,
     Agent,
@@ -330,6 +333,15 @@ def test_an_annotation_that_cannot_be_read_says_what_to_do() -> None:
     def strange(order: NotImportedHere) -> None:  # type: ignore[name-defined]  # noqa: F821
         pass
 
+    class Row:
+        """Pydantic knows nothing of it."""
+
+    def save(row: Row) -> None:
+        pass
+
+    save.__annotations__["row"] = Row
+    with pytest.raises(ValueError, match=r"tool save: an argument is of a type that JSON has no words for .*Row"):
+        tool(effect="keyed")(save).contract  # noqa: B018
     with pytest.raises(ValueError, match=r"tool strange: an annotation cannot be read .*NotImportedHere.* at run time"):
         tool(effect="read")(strange).contract  # noqa: B018
 
@@ -435,6 +447,27 @@ def test_runs_in_memory_call_the_functions() -> None:
 def test_fakes_stand_for_them_and_know_the_call() -> None:
     fakes = {"look": "seen", "refund": lambda order_id, cents: current_call().step, "sell": lambda ctx, item: ctx.step}
     assert run_agent(give_back, tools=fakes).result == ["seen", 2, 3]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_call_leaves_no_connection_of_django_behind() -> None:
+    seen: queue.SimpleQueue[tuple[Any, Any, Any]] = queue.SimpleQueue()
+
+    class Asking:
+        def run(self) -> Any:
+            before = connection.connection
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT 1")
+            return before, connection.connection
+
+        def ended(self, how: Any) -> None:
+            seen.put((*how.value, connection.connection))
+
+    pool = CallPool(most=1)
+    for _ in range(2):
+        pool.start(Asking())
+        before, during, after = seen.get(timeout=30)
+        assert before is None and during is not None and after is None
 
 
 def test_a_test_sets_the_call_itself() -> None:

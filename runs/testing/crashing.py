@@ -125,5 +125,7 @@ def _broken(whole: Trial, trial: Trial, same_result: bool) -> list[str]:
 
 
 def told(trial: Trial) -> list[tuple[str, Any]]:
-    """What a model was told, and what it said."""
-    return [(turn.by, turn.content) for turn in trial.conversation] if trial.state.affinity is not None else []
+    """What a model was told, and what it said; not when, nor what a real provider says of each request."""
+    if trial.state.affinity is None:
+        return []
+    return [(turn.by, turn.content["parts"] if turn.by == "model" else turn.content) for turn in trial.conversation]

@@ -18,11 +18,11 @@ from journal.payloads import PayloadStore
 from journal.prefixes import Row, changed_body
 from recovery.errors import ForkEditRefused
 from runs.answer_types import SchemaRefused, answer_fault, faults_of
+from runs.edits import EDITABLE, put_in
 from runs.inputs import input_faults
 from runs.loops.rewritten import NotInAConversation
 from runs.models import Release
 from runs.moves import Call, as_decided, from_record
-from runs.redeciding import EDITABLE, put_in
 from runs.secrets import opened, sealed_by
 from runs.state import RunState
 

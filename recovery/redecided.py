@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypedDict
 
 from journal.encoding import tagged
@@ -11,7 +12,8 @@ from journal.entries import Entry
 from recovery.models import Purpose
 from runs.agents import Agent
 from runs.compatibility import Reason, judge
-from runs.redeciding import DECISIONS, Divergence, Redecided, Watch, edited, redecide
+from runs.edits import edited
+from runs.redeciding import DECISIONS, Divergence, Redecided, Watch, redecide
 from runs.shadow import AskedAgain, ask_again
 from runs.state import RunState, fold
 from runs.usage import tokens_of
@@ -88,15 +90,16 @@ def decided_again(
     edits: Sequence[Mapping[str, Any]] = (),
     asks_model: bool = False,
     watch: Watch = lambda seq: None,
+    releases: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> Result:
-    """`entries`: whole, large values loaded. Raises CannotEdit."""
+    """`entries`: whole, large values loaded. `releases`: as `redecide` takes them. Raises CannotEdit."""
     whole = edited(entries, edits) if edits else list(entries)
     state = fold(whole[0].run_id, whole[:at])
     if purpose == Purpose.PIN:
-        judged = judge(agent, whole, watch=watch)
+        judged = judge(agent, whole, watch=watch, releases=releases)
         first = judged.first_divergence
         return told(agent, state, judged.decided, judged.verdict, first.seq if first else None, judged.reasons)
-    found = redecide(agent, whole, at=at, watch=watch)
+    found = redecide(agent, whole, at=at, watch=watch, releases=releases)
     counting = [each for each in found.divergences if counts(each.kind, each.effect, purpose)]
     verdict = DIVERGED if counting else INCOMPLETE if found.stopped_at is not None else SAME
     result = told(agent, state, found, verdict, counting[0].seq if counting else None, ())

@@ -24,6 +24,7 @@ from recovery.redecided import Result, decided_again
 from recovery.replay_work import limit_of
 from recovery.replays import LONGEST, WAITS, order, release_named, wait_for
 from runs.agents import Agent
+from runs.asked_otherwise import releases_in
 from runs.engine.calls import CallPool
 from runs.engine.worker import DECISION_LIMIT
 from runs.errors import BadInput
@@ -134,10 +135,11 @@ def decide_here(
             entry.body = payload_store().resolve(entry.body)
         if not entries or (at is not None and at > len(entries)):
             return Answer(run_id, error=f"the journal has entries 1 to {len(entries)}, and no entry {at or 1}")
+        releases = dict(Release.objects.filter(id__in=releases_in(entries)).values_list("id", "content"))
         result = decide_within(
             calls,
             limit_of(agent, DECISION_LIMIT, asks_model),
-            lambda watch: decided_again(agent, entries, at=at, asks_model=asks_model, watch=watch),
+            lambda watch: decided_again(agent, entries, at=at, asks_model=asks_model, watch=watch, releases=releases),
         )
     except (GivenUp, JournalError) as error:
         return Answer(run_id, error=str(error))

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -23,21 +24,25 @@ from psycopg_pool import PoolTimeout
 
 from journal.crash import Crashed, crash_point
 from journal.encoding import decode
+from journal.entries import Entry
 from journal.errors import PayloadAltered, PayloadMissing, PayloadStoreDown
 from recovery.deciding import GivenUp, decide_within
 from recovery.redecided import Result, column_text, decided_again
 from recovery.replays import LONGEST, NOBODYS
-from runs.agents import Agent, FunctionModel
+from runs.agents import Agent
+from runs.asked_otherwise import releases_in
+from runs.edits import CannotEdit
 from runs.engine.claims import Lost
 from runs.engine.worker import Worker
 from runs.outcomes import describe
-from runs.redeciding import CannotEdit, Watch
+from runs.redeciding import Watch
 
 log = logging.getLogger("holdfast.replays")
 
 MOST_DEATHS = 2
 DEADLY = f"{MOST_DEATHS} workers died or stood still over it"
 DEADLY_BEFORE = "not tried: workers died or stood still over another replay under this code within the last hour"
+LOADING = 30.0  # seconds
 SHARE = 4  # of a process's runs at a time, one in so many may be replays
 TAKE = f"""
 UPDATE recovery_replay r SET taken_by = %(session)s, taken_at = clock_timestamp(), takes = r.takes + 1
@@ -59,7 +64,7 @@ SELECT pg_notify('holdfast_sweep', '') FROM made
  WHERE (SELECT count(*) FROM recovery_replay o
          WHERE o.bulk_id = made.bulk_id AND o.ended_at IS NULL AND o.id <> made.id) <= 2 AND made.bulk_id IS NOT NULL
 """
-
+CONTENTS = "SELECT id, content FROM runs_release WHERE id = ANY (%(ids)s)"
 # The last orders are enough: the primary key finds them.
 KILLED = """
 SELECT EXISTS (SELECT FROM recovery_replay o JOIN runs_workersession w ON w.id = o.taken_by
@@ -157,11 +162,13 @@ def decide(worker: Worker, agent: Agent, ordered: Ordered) -> Result | None:
     """None: the worker drains and has given it up. Raises GivenUp, and what reading or editing the journal raises."""
     entries = worker.read(ordered.run_id)
     edits = decode(json.dumps(ordered.edits).encode())
+    releases = releases_of(worker, entries)
 
     def again(watch: Watch) -> Result:
         return decided_again(
-            agent, entries, ordered.purpose, at=ordered.at, edits=edits, asks_model=ordered.asks_model, watch=watch
-        )
+            agent, entries, ordered.purpose, at=ordered.at, edits=edits, asks_model=ordered.asks_model, watch=watch,
+            releases=releases,
+        )  # fmt: skip
 
     return decide_within(
         worker.calls,
@@ -171,10 +178,19 @@ def decide(worker: Worker, agent: Agent, ordered: Ordered) -> Result | None:
     )
 
 
+def releases_of(worker: Worker, entries: Sequence[Entry]) -> dict[str, dict[str, Any]]:
+    """What those hold that the run was pinned to and that this worker does not serve itself, by id."""
+    named = releases_in(entries)
+    known = {id: agent.content for id, agent in worker.agents.items() if id in named}
+    if missing := named - known.keys():
+        with worker.connections.connection() as conn:
+            known |= dict(conn.execute(CONTENTS, {"ids": list(missing)}).fetchall())
+    return known
+
+
 def limit_of(agent: Agent, limit: float, asks_model: bool) -> float:
-    """Seconds for one decision. A model that is asked has its own timeout."""
-    model = agent.decide
-    return max(limit, model.timeout) if asks_model and isinstance(model, FunctionModel) else limit
+    """Seconds for one decision. A model that is asked has its own timeout, and its client is loaded first."""
+    return max(limit, agent.model.timeout + LOADING) if asks_model and agent.model is not None else limit
 
 
 def finish(worker: Worker, ordered: Ordered, found: Result | None, error: str) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from types import MappingProxyType
+from typing import Any, Literal
 from uuid import UUID
 
 from journal.entries import Entry, Kind
@@ -12,6 +13,7 @@ from runs.agents import Agent
 from runs.compared import done_of
 from runs.digests import approval_digest
 from runs.erased import ERASED
+from runs.loops.declared import ModelLoop
 from runs.moves import Call
 from runs.redeciding import DECISIONS, Divergence, Redecided, Watch, redecide, way_of
 from runs.slots import Slot
@@ -47,8 +49,14 @@ class Judgement:
     decided: Redecided
 
 
-def judge(agent: Agent, entries: Sequence[Entry], *, watch: Watch = lambda seq: None) -> Judgement:
-    """`entries`: whole, large values loaded.
+def judge(
+    agent: Agent,
+    entries: Sequence[Entry],
+    *,
+    watch: Watch = lambda seq: None,
+    releases: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+) -> Judgement:
+    """`entries`: whole, large values loaded. `releases`: as `redecide` takes them.
 
     refused: the run is over, is another agent's, has a call in doubt, entries that this code cannot read, or an
     unsettled call that could not be made as it is recorded. fork needed: a recorded decision would be another.
@@ -58,7 +66,8 @@ def judge(agent: Agent, entries: Sequence[Entry], *, watch: Watch = lambda seq: 
     if any(reason.code in ("agent", "over", "unreadable", "erased") for reason in reasons):
         return Judgement(REFUSED, None, reasons, entries[-1].seq, Redecided(as_of_seq=entries[-1].seq))
     reasons += unsettled(agent, state)
-    decided = redecide(agent, entries, watch=watch)
+    reasons += unheard(agent, state)
+    decided = redecide(agent, entries, watch=watch, releases=releases)
     known = {(reason.seq, reason.code) for reason in reasons}
     reasons += [reason for reason in told_of(decided) if (reason.seq, reason.code) not in known]
     reasons.sort(key=lambda reason: reason.seq or 0)
@@ -125,6 +134,15 @@ def open_call(agent: Agent, run_id: UUID, slot: Slot) -> Iterator[Reason]:
         yield Reason(slot.seq, "approval void", says, COMPATIBLE)
 
 
+def unheard(agent: Agent, state: RunState) -> Iterator[Reason]:
+    """A model loop goes on from what its model has said: answers of which the journal has only the moves are none that
+    it could be shown."""
+    first = next((made for made in state.decisions if made.by_model and made.said is None), None)
+    if isinstance(agent.decide, ModelLoop) and first is not None:
+        says = f"{agent.name}@{agent.version} is a model loop, and what the model said here is not in the journal."
+        yield Reason(first.seq, "no conversation", says, FORK_NEEDED)
+
+
 def told_of(decided: Redecided) -> Iterator[Reason]:
     """Other decisions need a fork; changed ways of calls that are settled are told."""
     for each in decided.divergences:
@@ -132,3 +150,5 @@ def told_of(decided: Redecided) -> Iterator[Reason]:
             yield Reason(each.seq, each.kind, each.says, FORK_NEEDED)
         elif each.kind != "text":
             yield Reason(each.seq, each.kind.replace("_", " "), each.says, COMPATIBLE)
+        elif each.step is None:
+            yield Reason(each.seq, "asked otherwise", each.says, COMPATIBLE)

@@ -6,15 +6,17 @@ the recorded results for as long as its moves have the same shape. What a model 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import zip_longest
+from types import MappingProxyType
 from typing import Any, Literal
 
 from journal.entries import Entry, Kind
 from journal.tags import Sealed
 from runs.agents import Agent
+from runs.asked_otherwise import asked_otherwise
 from runs.compared import (
     Records,
     alike,
@@ -29,7 +31,7 @@ from runs.compared import (
 from runs.engine import drafts
 from runs.engine.drivers import driver_for
 from runs.erased import ERASED
-from runs.loops.rewritten import NotInAConversation, rewritten
+from runs.loops.declared import ModelLoop
 from runs.mistakes import difference, unknown_tool
 from runs.moves import Call, Decided
 from runs.outcomes import describe
@@ -41,9 +43,6 @@ from runs.state import RunState, fold
 Sort = Literal["decision", "arguments", "gate", "end", "missing_tool", "refused_arguments", "text"]
 DECISIONS: frozenset[str] = frozenset({"decision", "arguments", "end"})  # what the agent's own code decides
 SAID = ("plan", "thought")
-EDITABLE: Mapping[str, str] = {
-    Kind.START: "input", Kind.OBS: "result", Kind.ANSWER: "value", Kind.SIGNAL: "payload", Kind.PLAN: "moves",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +84,6 @@ class Redecided:
         return next((divergence for divergence in self.divergences if divergence.effect), None)
 
 
-class CannotEdit(ValueError):
-    """An edit names an entry that has nothing to edit."""
-
-
 class Stopped(Exception):
     """A flow cannot go on: the recorded results are those of other moves."""
 
@@ -97,9 +92,15 @@ Watch = Callable[[int], None]
 
 
 def redecide(
-    agent: Agent, entries: Sequence[Entry], *, at: int | None = None, watch: Watch = lambda seq: None
+    agent: Agent,
+    entries: Sequence[Entry],
+    *,
+    at: int | None = None,
+    watch: Watch = lambda seq: None,
+    releases: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> Redecided:
     """Decide a journal again. `entries`: whole, large values loaded; `at`: the last entry that is looked at.
+    `releases`: contents by id of those that the run was pinned to, to tell whether its model would be asked otherwise.
 
     `watch` hears of each decision before the agent's code makes it, by the seq of what recorded it. Whatever that code
     raises is its decision, as it is for a worker; that it may not return is its caller's care.
@@ -117,6 +118,8 @@ def redecide(
         driver_for(agent, state, seen, told).decide_again(state, seen)
     except Stopped:
         pass
+    if isinstance(agent.decide, ModelLoop):
+        told.otherwise(releases)
     return told.whole()
 
 
@@ -221,6 +224,13 @@ class Telling:
             which = f"the {' and the '.join(names)} differ{'s' if len(names) == 1 else ''}"
             says = f"The same moves; {which}." if same else f"{which.capitalize()} too."
             self._add(made.seq, made.steps[0], "text", some(recorded), some(now), says)
+
+    def otherwise(self, releases: Mapping[str, Mapping[str, Any]]) -> None:
+        """A request under another release is another request; what was answered to the recorded one stands."""
+        found = asked_otherwise(self.agent.content, self.agent.release_id, releases, self.entries)
+        if found is not None:
+            seq, what = found
+            self._add(seq, None, "text", None, None, f"The model would be asked otherwise from here on: {what}.")
 
     # -- how calls would be let through -------------------------------------------------------------------------------
 
@@ -379,31 +389,3 @@ def changed_way(tool: str, then: Mapping[str, Any], now: Mapping[str, Any]) -> s
 def who(policy: Mapping[str, Any]) -> str:
     count = policy.get("quorum", 1)
     return f"{policy.get('group')}" if count == 1 else f"{count} of {policy.get('group')}"
-
-
-# -- edits ------------------------------------------------------------------------------------------------------------
-
-
-def edited(entries: Iterable[Entry], edits: Iterable[Mapping[str, Any]]) -> list[Entry]:
-    """The entries with people's values in place of some: `[{seq, value}]`. Raises CannotEdit naming what cannot be."""
-    changed = list(entries)
-    for edit in edits:
-        seq, value = edit["seq"], edit["value"]
-        if not 1 <= seq <= len(changed):
-            raise CannotEdit(f"there is no entry {seq} to edit")
-        entry = changed[seq - 1]
-        name = EDITABLE.get(entry.kind)
-        if name is None or name not in entry.body:
-            raise CannotEdit(f"entry {seq} is a {entry.kind}, and nothing in it can be edited")
-        try:
-            changed[seq - 1] = replace(entry, body=entry.body | put_in(entry, name, value))
-        except (NotInAConversation, AttributeError, TypeError) as error:
-            raise CannotEdit(f"entry {seq}: {error}") from error
-    return changed
-
-
-def put_in(entry: Entry, name: str, value: Any) -> dict[str, Any]:
-    """The fields that change with this one. Raises NotInAConversation."""
-    if entry.kind == Kind.PLAN and "response" in entry.body:
-        return rewritten(entry.seq, entry.body, value)
-    return {name: value}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 Kind = Literal["added", "removed", "changed"]
@@ -13,6 +13,7 @@ Sign = Literal["+", "-", " ", "…"]
 CONTEXT = 3  # unchanged lines told around a changed one
 DEEPEST = 8  # levels of a schema that are told one by one
 LONGEST_TOLD = 5  # places that a sentence names
+OUTPUT = "model.output"
 APART = ("agent", "version", "tools", "input")  # told elsewhere, or by parts of their own
 TEXTS = ("prompt", "doc")  # told by line, however short
 
@@ -74,8 +75,8 @@ class ToolChange:
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """`fields`: driver, model, budget, deadline …; `input`: of the runs' input, by path; `texts`: a prompt, and any
-    other text of several lines; `tools`: those that differ, by name."""
+    """`fields`: driver, model, budget, deadline …, the model's output by path; `input`: of the runs' input, by path;
+    `texts`: a prompt, and any other text of several lines; `tools`: those that differ, by name."""
 
     fields: Sequence[Change]
     input: Sequence[Change]
@@ -89,7 +90,9 @@ class Diff:
 
 def diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> Diff:
     """Of two contents, as `Release.content` (or `.contract`, for the declared order of fields) holds them."""
-    fields, texts = _values(_without(before, APART), _without(after, APART))
+    (old, was), (new, now) = _without_output(_without(before, APART)), _without_output(_without(after, APART))
+    fields, texts = _values(old, new)
+    fields += [replace(change, place=f"{OUTPUT}.{change.place}") for change in _schemas(was, now)]
     takes = _schemas(before.get("input"), after.get("input"))
     return Diff(fields, takes, texts, list(_tools(before, after)))
 
@@ -111,6 +114,14 @@ def in_words(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
 
 def _without(content: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     return {name: value for name, value in content.items() if name not in names}
+
+
+def _without_output(content: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
+    """Without the type of its model's result, and that."""
+    model = content.get("model")
+    if not isinstance(model, Mapping):
+        return dict(content), None
+    return {**content, "model": _without(model, ("output",))}, model.get("output")
 
 
 def _values(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[list[Change], list[TextChange]]:

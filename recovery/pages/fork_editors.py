@@ -10,10 +10,10 @@ from typing import Any
 from journal.encoding import Pointer, decode, tagged
 from journal.entries import Entry, Kind
 from journal.tags import Sealed
+from runs.edits import EDITABLE
 from runs.models import Release
 from runs.pages.answering import answer_form
 from runs.pages.schema_forms import SchemaForm
-from runs.redeciding import EDITABLE
 from runs.slots import Slot
 from runs.state import RunState
 from runs.values import line

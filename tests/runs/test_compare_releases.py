@@ -7,10 +7,11 @@ from typing import Any, TypedDict
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
 from runs.releases_compared import Change, diff, in_words, text_change
 from runs.sdk import Agent, Budget, Finish, Policy, Retry, ToolContext, tool
-from runs.sdk.models import FunctionModel
+from runs.sdk.models import FunctionModel, ModelLoop
 
 
 class Address(TypedDict):
@@ -157,3 +158,28 @@ def test_settings_that_json_does_not_know_are_refused(settings: Any) -> None:
 def test_a_prompt_is_a_text() -> None:
     with pytest.raises(ValueError, match="prompt= is a text"):
         FunctionModel(lambda state: (Finish(), {}), prompt=["Be brief."])  # type: ignore[arg-type]
+
+
+def test_a_model_loop_is_told_field_by_field_its_result_by_path() -> None:
+    class Verdict(BaseModel):
+        refunded: bool
+
+    class Longer(Verdict):
+        why: str
+
+    def content(**given: Any) -> dict[str, Any]:
+        model = {"model": "anthropic:claude-haiku-4-5-20251001", "prompt": "Be brief."} | given
+        return Agent("desk", "1", [], ModelLoop(**model)).content
+
+    found = diff(
+        content(output=Verdict),
+        content(
+            output=Longer, prompt="Be kind.", settings={"temperature": 0.5}, native={"web_search": "read"},
+            fallback=("openai:gpt-5.2-2026-01-01",),
+        ),
+    )  # fmt: skip
+    assert {change.place: change.kind for change in found.fields} == {
+        "model.settings.temperature": "added", "model.fallback": "added", "model.native.web_search": "added",
+        "model.output.why": "added",
+    }  # fmt: skip
+    assert [text.place for text in found.texts] == ["model.prompt"]

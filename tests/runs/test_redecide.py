@@ -10,7 +10,8 @@ import pytest
 
 from journal.entries import Entry, Kind
 from runs import testing
-from runs.redeciding import Redecided, edited, redecide
+from runs.edits import edited
+from runs.redeciding import Redecided, redecide
 from runs.sdk import (
     Agent,
     Ask,

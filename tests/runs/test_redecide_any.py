@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from journal.entries import Entry
 from runs import testing
 from runs.agents import Agent
-from runs.redeciding import edited, redecide
+from runs.edits import edited
+from runs.redeciding import redecide
 from runs.sdk import PermanentError, TransientError
 from runs.state import fold
 from tests.machine.agents import script, script_decide, script_model

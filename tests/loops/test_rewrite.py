@@ -10,8 +10,8 @@ from uuid import UUID
 import pytest
 
 from journal.entries import Entry, Kind
+from runs.edits import CannotEdit, edited
 from runs.loops.rewritten import NotInAConversation, rewritten
-from runs.redeciding import CannotEdit, edited
 
 LOOK = {"call": "look", "args": {"order_id": "o-1"}, "id": "c1"}
 REFUND = {"call": "refund", "args": {"order_id": "o-1", "cents": 700}, "id": "c2"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -95,6 +96,8 @@ class ModelLoop:
             yield f"prompt= is a text, not {type(self.prompt).__name__}"
         if self.context is not None and not callable(self.context):
             yield "context= is a function of the run that returns a text"
+        if inspect.isroutine(self.output):
+            yield f"output= takes a type that has a JSON schema, not the function {self.output.__name__}"
         yield from _wrong_settings(self.settings)
         yield from _wrong_native(self.native)
         yield from self._wrong_addresses()

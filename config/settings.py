@@ -167,7 +167,11 @@ LOGGING: dict[str, Any] = {
     },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": "INFO"},
-    "loggers": {"django": {"handlers": [], "level": "INFO"}, "httpx": {"level": "WARNING"}},
+    "loggers": {
+        "django": {"handlers": [], "level": "INFO"},
+        "httpx": {"level": "WARNING"},
+        "httpx2": {"level": "WARNING"},
+    },
 }
 
 # Publishing fails within a second; what a worker needs beside this, its command sets (runs/broker.py).

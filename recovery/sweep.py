@@ -27,6 +27,8 @@ from runs import stateless, trees
 from runs.engine import permits
 from runs.engine.claims import agents_over_limit, next_in_flight
 from runs.engine.drafts import SYSTEM
+from runs.loops.under_way import clear_stale
+from runs.spending import fold_spending
 from runs.totals import fold_totals
 
 log = logging.getLogger("holdfast.sweep")
@@ -182,6 +184,8 @@ class Sweep:
         if time.monotonic() - self._partitions_at > PARTITIONS_EVERY:
             ensure_partitions(conn)
             fold_totals(conn)
+            fold_spending(conn)
+            clear_stale(conn)
             self._partitions_at = time.monotonic()
         row = conn.execute(LOOK).fetchone()
         assert row is not None

@@ -14,6 +14,7 @@ from psycopg import Connection
 from journal.committer import Append
 from runs.brakes import spent
 from runs.slots import Approval, Slot
+from runs.spending import SPEND_WITH, Spent, as_columns
 from runs.state import RunState
 from runs.texts import plain_text
 from runs.trees import Newborn
@@ -49,10 +50,11 @@ class Park:
 
 @dataclass(frozen=True, slots=True)
 class Then:
-    """What goes with an append: children to be born, and how the run is let go."""
+    """What goes with an append: children to be born, how the run is let go, and what models used."""
 
     park: Park | None = None
     children: Sequence[Newborn] = ()
+    spent: Sequence[Spent] = ()
 
 
 # Judged by the head, so that it needs no answer first. It changes nothing if the append was refused, or if a steering
@@ -101,6 +103,10 @@ class RunsProjection:
         if born:
             rows = [child.as_columns() for _, child in born]
             told.append((SPAWN_WITH, of_appends([append for append, _ in born]) | columns(rows)))
+        spends = [(append, one) for append in appends for one in then_of(append).spent]
+        if spends:
+            rows = [as_columns(one) for _, one in spends]
+            told.append((SPEND_WITH, of_appends([append for append, _ in spends]) | columns(rows)))
         if going:
             rows = [park.as_columns() for _, park in going]
             of = of_appends([append for append, _ in going])

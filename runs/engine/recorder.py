@@ -24,6 +24,7 @@ from runs.engine.claims import Claim, Lost
 from runs.engine.drivers import Driver, KeepsAlive, driver_for
 from runs.engine.performing import stored
 from runs.engine.projections import Park, Then, listing, open_intents
+from runs.spending import spent_in
 from runs.state import MODEL_ACTOR, RunState, fold
 from runs.trees import Newborn
 
@@ -117,7 +118,8 @@ class Recorder:
         for point in points:
             crash_point(f"before-{point}")
         self.number += 1
-        then = Then(park and self.telling(park), self.newborn) if park or self.newborn else None
+        spent = spent_in(batch, self.agent.name, self.agent.release_id)
+        then = Then(park and self.telling(park), self.newborn, spent) if park or self.newborn or spent else None
         self.newborn = ()
         append = Append(self.run_id, self.claim.epoch, self.number, self.seen, batch, then)
         began = time.monotonic()

@@ -34,8 +34,8 @@ def next_compaction(state: RunState, answers: Sequence[Decision], refused: bool)
         fresh = [made for made in older if made.seq >= since]
         if not older or (fresh and now is not None and not refused and len(fresh) < KEPT):
             continue
-        if (now is None or now["level"] == RESULTS) and _results_in(fresh):
-            return _compaction(answers, len(older), RESULTS, _results_in(older))
+        if (now is None or now["level"] == RESULTS) and _long_results(state, fresh):
+            return _compaction(answers, len(older), RESULTS, _long_results(state, older))
         if fresh or (now is not None and now["level"] == RESULTS):
             return _compaction(answers, len(older), TURNS, len(older))
     return None
@@ -45,8 +45,10 @@ def _compaction(answers: Sequence[Decision], older: int, level: str, left_out: i
     return {"before": answers[older].seq, "level": level, "left_out": left_out, "answered": answers[-1].seq}
 
 
-def _results_in(answers: Sequence[Decision]) -> int:
-    return sum(len(made.steps) for made in answers)
+def _long_results(state: RunState, answers: Sequence[Decision]) -> int:
+    """How many results are worth leaving out."""
+    slots = (state.slots[step] for made in answers for step in made.steps)
+    return sum(len(text_of(slot.result if slot.error is None else slot.error)) > SHORT for slot in slots)
 
 
 def left_out_of(

@@ -5,7 +5,8 @@ Several things at once are decided so:
 - the first valid one of several `final_result` ends the run;
 - `update_plan` is answered at once, beside whatever else is called; alone, the model is asked again;
 - text beside calls is a thought, not the result;
-- of calls with one id the first is made; the others get an id of their own and are asked for again.
+- of calls with one id the first is made; the others get an id of their own and are asked for again;
+- a call without an id gets one.
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ class Reading:
     agent: Agent
     loop: ModelLoop
     attempt: int
+    asked: int  # the seq of the ATTEMPT
     response: dict[str, Any]
     moves: list[dict[str, Any]] = field(default_factory=list)
     replies: list[dict[str, Any]] = field(default_factory=list)
@@ -81,14 +83,15 @@ class Reading:
 
 def plan_of(agent: Agent, loop: ModelLoop, state: RunState, answer: Answer) -> dict[str, Any]:
     """The body of the PLAN, but for `seen` and `asked`."""
-    reading = Reading(agent, loop, corrections_in_a_row(state) + 1, deepcopy(answer.stored))
+    asked = state.model_attempts[-1].seq if state.model_attempts else 0
+    reading = Reading(agent, loop, corrections_in_a_row(state) + 1, asked, deepcopy(answer.stored))
     finish = answer.response.finish_reason
     try:
         if finish != "content_filter":
             _read(reading, finish)
     except Exception:  # whatever it said, it is answered; what it cost is kept
         log.warning("run %s: an answer could not be read", state.run_id, exc_info=True)
-        reading = Reading(agent, loop, reading.attempt, deepcopy(answer.stored), feedback=UNREAD)
+        reading = Reading(agent, loop, reading.attempt, asked, deepcopy(answer.stored), feedback=UNREAD)
     return _body(reading, answer)
 
 
@@ -109,7 +112,9 @@ def _read(reading: Reading, finish: str | None) -> None:
 
 def _with_own_ids(reading: Reading) -> Iterator[dict[str, Any]]:
     seen: set[str] = set()
-    for call in calls_in(reading.response):
+    for place, call in enumerate(calls_in(reading.response)):
+        if not call.get("tool_call_id"):  # some gateways give none; the conversation needs one
+            call["tool_call_id"] = f"call_{reading.asked}_{place}"
         id, number = call["tool_call_id"], 2
         if id not in seen:
             seen.add(id)

@@ -179,4 +179,6 @@ def _is_whole(model: Model[Any], response: ModelResponse) -> bool:
     """A stream that ends too soon looks like an answer: only the provider's own word says that it was whole."""
     if response.state == "incomplete":
         return False
+    if response.finish_reason == "content_filter":  # a refusal, for which there is no word of the end
+        return True
     return not tells_its_end(model) or bool((response.provider_details or {}).get("finish_reason"))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -46,6 +47,10 @@ def test_the_database_lies_below_the_data_folder_and_keeps_what_it_is_told(up: U
     ]
 
 
+def test_it_tells_which_model_the_demos_support_agent_asks(up: Up) -> None:
+    assert re.search(r"support agent's model: scripted at http://127.0.0.1:\d+; HOLDFAST_DEMO_MODEL", up.printed())
+
+
 def test_static_files_are_served_under_hashed_names(up: Up) -> None:
     names = [name.name for name in (up.data / "static").glob("base.*.css")]
     assert names and up.page(f"/static/{names[0]}")
@@ -65,7 +70,9 @@ def test_a_worker_that_stands_still_beyond_its_lease_is_killed(up: Up) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [("manage.py", "sweep"), ("granian",), ("manage.py", "payments")], ids=lambda w: w[-1]
+    "words",
+    [("manage.py", "sweep"), ("granian",), ("manage.py", "payments"), ("demo.providers",)],
+    ids=lambda w: w[-1],
 )
 def test_a_killed_child_is_replaced(up: Up, words: tuple[str, ...]) -> None:
     child = up.soon(lambda: up.pid_of(*words))

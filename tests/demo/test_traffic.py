@@ -1,10 +1,23 @@
 import random
 
+import pytest
+
 from demo.agents.refund_desk import APPROVAL_LIMIT_CENTS
 from demo.payments.books import book_named
 from demo.payments.offers import offers
 from demo.payments.orders import order_named
-from demo.traffic import AWAITING_AT_MOST, Part, journey, migration, next_order, programme
+from demo.traffic import (
+    AWAITING_AT_MOST,
+    BROKEN,
+    MISSING,
+    Part,
+    complained_of,
+    journey,
+    migration,
+    next_order,
+    programme,
+    ticket,
+)
 
 
 def share_above_the_limit(awaiting: int) -> float:
@@ -27,10 +40,18 @@ def test_some_runs_need_approval_until_enough_wait_for_it() -> None:
 
 
 def test_a_day_of_demo_is_a_few_hundred_runs() -> None:
-    refunds, journeys, migrations = (started_in_a_day(part) for part in programme(4))
-    assert 100 < refunds < 500
-    assert 50 < journeys < 200
-    assert 5 < migrations < 30
+    started = {part.agent: started_in_a_day(part) for part in programme(4)}
+    assert 100 < started["refund-desk"] < 500
+    assert 50 < started["travel-booking"] < 200
+    assert 50 < started["support"] < 200
+    assert 5 < started["ledger-migration"] < 30
+
+
+def test_a_model_that_costs_money_gets_few_tickets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLDFAST_DEMO_MODEL", "anthropic:claude-haiku-4-5-20251001")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "a key")
+    started = {part.agent: started_in_a_day(part) for part in programme(4)}
+    assert 5 < started["support"] <= 20
 
 
 def test_the_first_minute_has_some_of_each() -> None:
@@ -48,3 +69,22 @@ def test_journeys_go_where_there_are_offers_and_ledgers_exist() -> None:
         trip = journey(dice, 0)
         assert offers("flight", trip["to"], trip["day"]) and offers("room", trip["to"], trip["day"])
         assert book_named(migration(dice, 0)["ledger"])
+
+
+def test_tickets_are_of_many_kinds_and_of_real_orders() -> None:
+    dice = random.Random(1)
+    letters = [ticket(dice, 0) for _ in range(200)]
+    assert len({letter["text"] for letter in letters}) > 20
+    assert not any("{" in letter["text"] for letter in letters)
+    orders = [(letter, order_named(letter["order_id"])) for letter in letters if "order_id" in letter]
+    assert 150 < len(orders) < 200 and all(order for _, order in orders)
+    foreign = sum(letter["customer"] != order["email"] for letter, order in orders if order)
+    assert 5 < foreign < 40
+
+
+@pytest.mark.parametrize("texts", [BROKEN, MISSING])
+def test_no_ticket_needs_approval_while_enough_wait_for_it(texts: tuple[str, ...]) -> None:
+    dice = random.Random(1)
+    for _ in range(40):
+        order, item = complained_of(dice, texts, may_wait=False)
+        assert (order["total_cents"] if texts is MISSING else item["price_cents"]) <= APPROVAL_LIMIT_CENTS

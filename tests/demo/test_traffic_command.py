@@ -31,7 +31,7 @@ def test_it_starts_as_many_runs_as_it_was_told(dsn: str) -> None:
 
 @pytest.mark.slow
 def test_it_starts_some_of_each(dsn: str) -> None:
-    with demo(dsn, "--every", "600", "--count", "3") as process:
+    with demo(dsn, "--every", "600", "--count", "4") as process:
         assert process.wait(90) == 0
     assert set(Run.objects.values_list("agent", flat=True)) == {part.agent for part in programme(600)}
 

@@ -1,7 +1,7 @@
 from django.db import migrations
 
-# What models used. A row for each answer is written in the transaction that appends it, so that none is missing and none
-# is there twice; no two transactions meet in a row. The sweep adds up those of days that are over.
+# What models used. A row for each answer is written in the transaction that appends it: none is missing, and none is
+# there twice; no two transactions meet in a row. The sweep adds up those of days that are over.
 CREATE = """
 CREATE TABLE runs_request_spent (
     run_id uuid NOT NULL,

@@ -26,6 +26,7 @@ from runs.pages.releases_page import live_releases, releases
 from runs.pages.request_page import request_page
 from runs.pages.run_live import live_run
 from runs.pages.runs_live import live_runs
+from runs.pages.spending_page import spending
 from runs.pages.workers_page import live_workers
 
 app_name = "runs"
@@ -69,6 +70,7 @@ urlpatterns = [
     path("agents/<path:name>/start", start_page.start, name="start_agent"),
     path("agents/<path:name>/tools/<path:tool>", tool_page.tool, name="tool"),
     path("agents/<path:name>", fleet_views.agent, name="agent"),
+    path("spending", spending, name="spending"),
     path("gates", gate_pages.gates, name="gates"),
     path("gates/place", gate_pages.place, name="place_gate"),
     path("gates/<int:gate_id>/lift", gate_pages.lift, name="lift_gate"),

@@ -24,6 +24,7 @@ from tests.pages.journals import DIGEST, Story, session
 from tests.pages.replays import call_of, decided, diverged, divergence, ordered
 from tests.pages.test_agents import agent, contract
 from tests.pages.test_schema_form import SCHEMA
+from tests.pages.test_spending import spent
 from tests.pages.test_start_page import release
 from tests.pages.waiting_items import TWO, asked, doubtful, item, listed, typed
 
@@ -194,6 +195,9 @@ def everything() -> dict[str, str]:
     """By a name: addresses of runs and of items, and numbers of what is counted."""
     taken_over()
     places = approvals() | doubts() | agents() | kept() | families() | releases() | drains()
+    spent(LONG)
+    spent("support", cost=None, model=LONG, tokens_in=10**12)
+    spent("support", ago=3, lost=True)
     talk = support()
     places |= {"chat": talk.url, "asked_at": str(talk.last)}
     places |= {"incident": url_of(incident()), "awkward": awkward().url, "waiting": waiting().url}

@@ -70,6 +70,7 @@ PAGES: dict[str, tuple[str, ...]] = {
     "agents/<path:name>/tools/<path:tool>": ("/agents/other/tools/payout", "/agents/refund-desk/tools/refund"),
     "start": ("/start",),
     "agents/<path:name>/start": ("/agents/payer/start",),
+    "spending": ("/spending", "victor:/spending?by=tokens&days=7", "/spending?agent=none"),
     "gates": ("/gates",),
     "gates/place": ("/gates/place?scope=tool:mail",),
     "gates/<int:gate_id>/lift": ("/gates/{gate}/lift",),
@@ -120,7 +121,7 @@ ROOMS = {
     "runs": ("runs", "views/", "bulk", "jump"),
     "one run": ("runs/<str:ref>", "^runs/"),
     "inbox": ("inbox",),
-    "agents": ("agents", "start", "gates", "drains"),
+    "agents": ("agents", "start", "gates", "drains", "spending"),
     "releases": ("releases",),
 }
 

@@ -86,6 +86,7 @@ PAGES: dict[str, Line] = {
     "agents/<path:name>/tools/<path:tool>": Line(address="agents/refund-desk/tools/refund"),
     "start": Line(OPERATE),
     "agents/<path:name>/start": Line(OPERATE, OPERATE, {"input": "1"}, "agents/refund-desk/start"),
+    "spending": Line(),
     "gates": Line(),
     "gates/place": Line(OPERATE, OPERATE, {"scope": "tool:refund"} | WHY),
     "gates/<int:gate_id>/lift": Line(OPERATE, OPERATE, WHY),

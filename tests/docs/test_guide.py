@@ -1,5 +1,6 @@
 """The agents of the guide do what the guide says."""
 
+import asyncio
 import importlib
 import sys
 from collections.abc import Iterator
@@ -109,9 +110,20 @@ def test_what_an_agent_does_not_take_is_refused_by_its_path(crew: Crew, ledger: 
     assert crew.drive(run_id).status == "done"
 
 
+def test_a_function_of_the_project_acts_for_a_run_and_for_others(crew: Crew, guide: ModuleType) -> None:
+    run_id = start("credits", "ada")
+    assert crew.drive(run_id).status == "done"
+    assert state(run_id).done == {"result": f"12.50 booked as {run_id}:1"}
+    assert guide.credit("ada", 5) == guide.book_credit("ada", 5) == "5 booked as by hand for ada"
+
+
+def test_async_code_starts_runs_too(crew: Crew, guide: ModuleType) -> None:
+    assert asyncio.run(guide.order_arrived_async("o-12")) == str(Run.objects.get(request_key="order-o-12").id)
+
+
 def test_every_agent_of_the_guide_is_run_here() -> None:
     assert {name for name, page in AGENTS.items() if page == "writing-agents.md"} == {
-        "pay-back", "caller", "clerk", "classify", "parcels",
+        "pay-back", "caller", "clerk", "classify", "credits", "parcels",
     }  # fmt: skip
 
 

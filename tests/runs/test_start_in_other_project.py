@@ -42,10 +42,10 @@ class Shop:
     log: Path
     hands: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
-    def does(self, *words: str, ok: bool = True, **more: str) -> str:
+    def does(self, *words: str, ok: bool = True, cwd: Path = SHOP, **more: str) -> str:
         environment = self.environment | more
         done = subprocess.run(
-            [sys.executable, *words], cwd=SHOP, env=environment, capture_output=True, text=True, timeout=PATIENCE
+            [sys.executable, *words], cwd=cwd, env=environment, capture_output=True, text=True, timeout=PATIENCE
         )
         assert (done.returncode == 0) is ok, done.stdout + done.stderr
         return done.stdout + done.stderr
@@ -108,6 +108,13 @@ def test_views_and_tasks_start_runs_that_its_own_worker_carries_out(shop: Shop) 
     assert shop.ask("SELECT order_id, cents FROM shop_refund ORDER BY 1") == [(n, 500) for n in (1, 3, 4, 6)]
     assert shop.ask("SELECT number FROM shop_order ORDER BY 1") == [1, 3, 4, 6]
     assert shop.ask("SELECT count(*) FROM shop_refund f JOIN runs_run r ON f.key = r.id || ':1'") == [4]
+
+    # Holdfast itself, on the same database: what a console shows.
+    broker = shop.environment["SHOP_BROKER"]
+    beside: dict[str, Any] = {"cwd": ROOT, "DATABASE_URL": shop.dsn, "BROKER_URL": broker, "HOLDFAST_DEMO": "0"}
+    shop.does("manage.py", "migrate", "-v", "0", "--no-input", **beside)
+    listed = shop.does("manage.py", "runs", **beside)
+    assert listed.count("give-back") == 4
 
 
 @pytest.mark.slow

@@ -6,7 +6,8 @@ Several things at once are decided so:
 - `update_plan` is answered at once, beside whatever else is called; alone, the model is asked again;
 - text beside calls is a thought, not the result;
 - of calls with one id the first is made; the others get an id of their own and are asked for again;
-- a call without an id gets one.
+- a call without an id gets one;
+- an answer in which the provider paused, as between tools that it runs itself, is gone on with.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import pydantic_core
 from pydantic import ValidationError
 
 from journal.encoding import problems
-from runs.loops.conversation import calls_in
+from runs.loops.conversation import calls_in, is_paused
 from runs.loops.declared import FINAL_RESULT, UPDATE_PLAN, WRAPPED, is_wrapped
 from runs.loops.policy import corrections_in_a_row
 from runs.loops.prices import cost_of, prices_version, usage_of
@@ -105,7 +106,8 @@ def _read(reading: Reading, finish: str | None) -> None:
     if reading.ends:
         _end(reading)
     if not calls:
-        _read_text(reading, finish)
+        if not is_paused(reading.response):
+            _read_text(reading, finish)
     elif finish == "length" and any(reply["outcome"] == "retried" for reply in reading.replies):
         reading.feedback = CUT
 

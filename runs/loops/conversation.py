@@ -73,6 +73,11 @@ def calls_in(response: dict[str, Any]) -> Iterator[dict[str, Any]]:
     return (part for part in response["parts"] if part.get("part_kind") == "tool-call")
 
 
+def is_paused(response: dict[str, Any]) -> bool:
+    """Whether the provider has stopped in the middle of an answer and wants to be asked to go on."""
+    return response.get("state") == "suspended"
+
+
 def _signal(signal: Signal) -> Turn:
     plain = signal.name == MESSAGE and isinstance(signal.payload, str)
     text = text_of(signal.payload) if plain else f"Signal {text_of(signal.name)}: {text_of(signal.payload)}"

@@ -49,11 +49,19 @@ def messages_of(content: Mapping[str, Any], state: RunState) -> list[ModelMessag
     for turn in turns_of(state):
         at = turn.at
         if turn.by == "model":
-            made += [ModelRequest(parts=parts or [_said(GO_ON, at)], timestamp=at), response_of(turn.content)]
+            made += [*_request(made, parts, at), response_of(turn.content)]
             parts = []
         else:
             parts.append(_part(turn, retries))
-    return [*made, ModelRequest(parts=parts or [_said(GO_ON, at)], timestamp=at)]
+    return [*made, *_request(made, parts, at)]
+
+
+def _request(made: list[ModelMessage], parts: list[ModelRequestPart], at: datetime) -> list[ModelMessage]:
+    """What was said before an answer. A provider that paused in the middle of one goes on where it stood."""
+    last = made[-1] if made else None
+    if not parts and isinstance(last, ModelResponse) and last.state == "suspended":
+        return []
+    return [ModelRequest(parts=parts or [_said(GO_ON, at)], timestamp=at)]
 
 
 def response_of(stored: Mapping[str, Any]) -> ModelResponse:

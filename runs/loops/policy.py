@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from runs.loops.compaction import next_compaction
-from runs.loops.conversation import is_shown
+from runs.loops.conversation import is_paused, is_shown
 from runs.tools import Retry
 
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ def next_request(loop: ModelLoop, state: RunState, now: float, epoch: int) -> As
     corrections = corrections_in_a_row(state)
     if corrections > loop.retries:
         return Hold(f"its answer could not be used {corrections} times in a row; the last one: {_last_fault(state)}")
+    if _pauses(state) > loop.attempts:
+        return Hold(f"the provider paused {_pauses(state)} times in the middle of its answer")
     attempts = [attempt for attempt in state.model_attempts if attempt.seq > state.resumed_seq]
     if (compact := _compact(loop, state, attempts)) is not None:
         return compact
@@ -124,6 +126,11 @@ def corrections_in_a_row(state: RunState) -> int:
 def _is_correction(made: Decision) -> bool:
     said = made.said or {}
     return said.get("feedback") is not None or any(reply["outcome"] == "retried" for reply in said.get("replies", ()))
+
+
+def _pauses(state: RunState) -> int:
+    said = (made.said or {} for made in answers_since(state, state.resumed_seq))
+    return len(list(takewhile(lambda body: not body.get("moves") and is_paused(body["response"]), said)))
 
 
 def _last_fault(state: RunState) -> str:

@@ -78,11 +78,20 @@ _made: dict[tuple[Any, ...], Model[Any]] = {}
 _lock = threading.Lock()
 
 
+def _forget() -> None:
+    """In a forked child: the lock may have been held by another thread."""
+    global _lock
+    _lock = threading.Lock()
+    _made.clear()
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
 def model_of(content: Mapping[str, Any], name: str, *, dry: bool = False) -> Model[Any]:
     """`content`: the release's of the model. One object per process, and address and key. Raises ModelFailed."""
     url, key = address_of(content, name, dry=dry), None if dry else key_of(content, name)
-    # A forked child has a loop of its own, so clients of its own; and what is not given, a client reads for itself.
-    known = (os.getpid(), name, url, key, dry, _surroundings())
+    known = (name, url, key, dry, _surroundings())  # what is not given, a client reads for itself
     with _lock:
         if known not in _made:
             try:

@@ -1,5 +1,6 @@
 """Asking: the answer is whole or it is none, and each way in which a request goes wrong has its name."""
 
+import multiprocessing
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -208,3 +209,13 @@ def test_calls_of_one_answer_are_told_in_their_order(providers: Providers) -> No
     journal.ask()
     sent = providers.requests[-1].body
     assert [sent.index(f"result {step}") for step in (1, 2, 3)] == sorted(sent.index(f"result {s}") for s in (1, 2, 3))
+
+
+def test_a_child_of_a_fork_asks_with_a_loop_and_clients_of_its_own(providers: Providers) -> None:
+    journal = Journal(loop_of())
+    journal.ask()
+    child = multiprocessing.get_context("fork").Process(target=Journal(loop_of()).ask)
+    child.start()
+    child.join(60)
+    assert child.exitcode == 0
+    assert len(providers.answered("m")) == 2

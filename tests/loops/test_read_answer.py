@@ -17,6 +17,7 @@ from journal.encoding import decode, encode, problems
 from runs.loops.answers import plan_of
 from runs.loops.asking import Answer
 from runs.loops.messages import messages_of
+from runs.loops.policy import Ask, Hold, next_request
 from runs.sdk import Secret, ToolContext, tool
 from tests.loops.journals import TOOLS, Journal, agent_of, loop_of, worked
 
@@ -230,3 +231,19 @@ PARTS = st.lists(st.builds(TextPart, texts(20)) | st.builds(ThinkingPart, texts(
 def test_nothing_that_a_model_says_raises(parts: list[Any], finish: Any, typed: bool) -> None:
     body = answered(parts, finish, **({"output": Verdict} if typed else {}))
     assert finish == "content_filter" or body["moves"] or body.get("replies") or body.get("feedback")
+
+
+def test_an_answer_in_which_the_provider_paused_is_gone_on_with() -> None:
+    journal = Journal(loop_of())
+    paused = ModelResponse(parts=[TextPart("I look it up.")], finish_reason="stop", state="suspended")
+    stored = JSON_CODEC.dump(ModelResponse, paused)
+    body = plan_of(journal.agent, journal.loop, journal.state, Answer(paused, stored, "anthropic:m", 0.5))
+    assert (body["moves"], body.get("feedback")) == ([], None)
+    journal.say(body)
+    assert isinstance(messages_of(journal.agent.content, journal.state)[-1], ModelResponse)
+    for _ in range(10):
+        assert isinstance(next_request(journal.loop, journal.state, 0.0, 1), Ask)
+        journal.say(body)
+    assert isinstance(next_request(journal.loop, journal.state, 0.0, 1), Hold)
+    answered([TextPart("Found it.")], journal=journal)
+    assert len(messages_of(journal.agent.content, journal.state)) == 14

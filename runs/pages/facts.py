@@ -50,6 +50,12 @@ def model_of(content: Mapping[str, Any]) -> str:
     return str(model.get("name", "") if isinstance(model, dict) else model or "")
 
 
+def model_in(content: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a release says of its model beside its name; empty where that is all."""
+    model = content.get("model")
+    return model if isinstance(model, Mapping) else {}
+
+
 def prompt_of(content: Mapping[str, Any]) -> str:
     model = content.get("model")
     return str(content.get("prompt") or (model.get("prompt") if isinstance(model, dict) else "") or "")

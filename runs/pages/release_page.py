@@ -24,7 +24,8 @@ from runs.model_names import floating_in
 from runs.models import AuditRecord, Release
 from runs.pages.agent_page import Parameter, parameters_of
 from runs.pages.audit_page import words_of
-from runs.pages.facts import prompt_of, settings_of
+from runs.pages.facts import model_in, prompt_of, settings_of
+from runs.pages.json_lines import pretty
 from runs.pages.live import event, live_answer
 from runs.pages.release_acts import offers, release_seen, standing_of
 from runs.pages.release_rows import Digests, digests_in, matrix
@@ -41,6 +42,11 @@ LIVE = ("head", "needs", "serve", "rates")
 BOUNDS = {
     "budget": "Budget of a run", "deadline": "Deadline of a run, seconds", "limit": "In flight at once",
     "unique": "Unique label", "durability": "Durability",
+}  # fmt: skip
+ASKS = {
+    "fallback": "Asked next if it does not answer", "stream": "Answers are streamed", "context": "Made at run time",
+    "native": "Tools that its provider runs", "base_url": "Address", "api_key": "Key, of the environment",
+    "retries": "Corrections in a row", "attempts": "Requests in a row", "compact_at": "Shown shorter above, tokens",
 }  # fmt: skip
 
 
@@ -63,7 +69,8 @@ class ToolCard:
 @dataclass(frozen=True, slots=True)
 class Contents:
     """What never changes of a release. `floating`: why its model may be another tomorrow. `settings`: of its model.
-    `bounds`: what it says of its runs, by their words."""
+    `asks`: how a loop asks it, `bounds`: what it says of its runs, by their words. `output`: the schema of the result;
+    `whole`: all of it, as JSON."""
 
     digests: Digests
     floating: str
@@ -72,6 +79,14 @@ class Contents:
     driver: str
     bounds: Mapping[str, Any]
     tools: Sequence[ToolCard]
+    asks: Mapping[str, Any]
+    output: Mapping[str, Any] | None
+    whole: str
+
+    @property
+    def fields(self) -> list[Parameter]:
+        """Of the result."""
+        return parameters_of(self.output)
 
 
 @require_GET
@@ -85,7 +100,7 @@ def release(request: HttpRequest, named: str) -> HttpResponseBase:
 
 def contents_of(release: Release) -> Contents:
     content = release.contract
-    tools = content.get("tools")
+    tools, model = content.get("tools"), model_in(content)
     return Contents(
         digests=digests_in(release.content),
         floating=floating_in(release.content),
@@ -94,6 +109,9 @@ def contents_of(release: Release) -> Contents:
         driver=str(content.get("driver") or ""),
         bounds={word: content[name] for name, word in BOUNDS.items() if content.get(name) is not None},
         tools=[ToolCard(tool) for tool in tools] if isinstance(tools, list) else [],
+        asks={word: model[name] for name, word in ASKS.items() if model.get(name) not in (None, False, [], {})},
+        output=output if isinstance(output := model.get("output"), Mapping) else None,
+        whole=pretty(release.content),
     )
 
 

@@ -23,6 +23,7 @@ from journal.read import read_entries
 from runs.access import VIEW
 from runs.loops.errors import ModelFailed
 from runs.models import Release, Run
+from runs.pages.facts import model_in
 from runs.pages.json_lines import Line, json_lines
 from runs.queries import find_run
 from runs.rest.answers import is_stateless
@@ -145,11 +146,6 @@ def content_at(run: Run, entries: Iterable[Entry], seq: int) -> Mapping[str, Any
             release = str(entry.body["release"])
     found = Release.objects.filter(id=release).first()
     return found.content if found is not None else {}
-
-
-def model_in(content: Mapping[str, Any]) -> Mapping[str, Any]:
-    model = content.get("model")
-    return model if isinstance(model, Mapping) else {}
 
 
 def recomputed(content: Mapping[str, Any], entries: Sequence[Entry], asked: Entry) -> tuple[Exact | None, str]:

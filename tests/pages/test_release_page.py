@@ -7,7 +7,9 @@ import re
 import pytest
 from django.test import Client
 from django.utils import timezone
+from pydantic import BaseModel, Field
 
+from runs.loops.declared import ModelLoop
 from runs.models import Release, Stage, Status
 from runs.pages.release_diff import compare
 from runs.short_ids import short_id
@@ -146,3 +148,32 @@ def test_markup_in_a_release_stays_text(max: Client) -> None:
     other = release("2", agent=evil.agent)
     for path in ("", f"/{evil.id}", f"/{evil.id}/promote", f"/diff?from={evil.id}&to={other.id}", f"/diff?from={EVIL}"):
         assert b"<img" not in max.get(f"/releases{path}").content, path
+
+
+def test_how_a_loop_asks_its_model_is_told_with_the_fields_of_its_result(victor: Client) -> None:
+    class Refunded(BaseModel):
+        cents: int = Field(description="What was paid back")
+        why: str = ""
+
+    loop = ModelLoop(
+        "anthropic:claude-haiku-4-5-20251001", "You pay back.", output=Refunded, settings={"max_tokens": 512},
+        fallback=("openai:gpt-5.2-2026-06-01",), api_key={"anthropic": "$SHOP_KEY"}, base_url="$SHOP_GATEWAY",
+    )  # fmt: skip
+    html = page(victor, release("7", Stage.CURRENT, model=loop.content, tools=[contract("payout")]))
+    for said in (
+        "max_tokens", "512", "openai:gpt-5.2-2026-06-01", "$SHOP_KEY", "$SHOP_GATEWAY", "You pay back.",
+        "What was paid back", "Schema of the result", "All of it, as JSON", "compact_at",
+    ):  # fmt: skip
+        assert said in html, said
+    plain = ModelLoop("anthropic:claude-haiku-4-5-20251001").content
+    assert "the text of its last answer" in page(victor, release("8", Stage.CANDIDATE, model=plain))
+    assert "the text of its last answer" not in page(victor, release("9", Stage.CANDIDATE))
+
+
+def test_the_pin_of_a_run_leads_to_the_prompt_and_the_tools(victor: Client) -> None:
+    known = release("7", Stage.CURRENT, prompt="You pay back.", tools=[contract("payout")])
+    (run,) = runs(known)
+    html = victor.get(f"/runs/{short_id(run.id)}").content.decode()
+    assert f"/releases/{known.id}#prompt" in html and f"/releases/{known.id}#tools" in html
+    html = page(victor, known)
+    assert 'id="prompt"' in html and 'id="tools"' in html

@@ -16,6 +16,7 @@ from runs.short_ids import short_id
 from runs.stages import set_canary
 from runs.staging import make_current
 from tests.pages.conftest import signed_in
+from tests.pages.conversations import Conversation
 from tests.pages.journals import session
 from tests.pages.test_agents import EVIL, contract
 from tests.pages.test_releases import release, runs
@@ -171,9 +172,8 @@ def test_how_a_loop_asks_its_model_is_told_with_the_fields_of_its_result(victor:
 
 
 def test_the_pin_of_a_run_leads_to_the_prompt_and_the_tools(victor: Client) -> None:
-    known = release("7", Stage.CURRENT, prompt="You pay back.", tools=[contract("payout")])
-    (run,) = runs(known)
-    html = victor.get(f"/runs/{short_id(run.id)}").content.decode()
-    assert f"/releases/{known.id}#prompt" in html and f"/releases/{known.id}#tools" in html
-    html = page(victor, known)
-    assert 'id="prompt"' in html and 'id="tools"' in html
+    story = Conversation()
+    html = victor.get(story.url).content.decode()
+    assert f"/releases/{story.pin.id}#prompt" in html and f"/releases/{story.pin.id}#tools" in html
+    html = page(victor, story.pin)
+    assert 'id="prompt"' in html and 'id="tools"' in html and "Never refund twice." in html

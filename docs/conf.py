@@ -24,7 +24,7 @@ exclude_patterns = [".*", "var", "bench", "tests", "static", "runs", "journal", 
 suppress_warnings = ["toc.not_included"]  # CHAPTERS is the table of contents; a test looks that it has every page
 
 CHAPTERS = [
-    ("Begin", ["README", "docs/index", "docs/concepts"]),
+    ("Begin", ["README", "docs/index", "docs/demo", "docs/concepts"]),
     (
         "Write agents",
         [

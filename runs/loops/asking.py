@@ -25,7 +25,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import Model
 
 from runs.loops.errors import ModelFailed
-from runs.loops.exact import Request, exact, request_of
+from runs.loops.exact import Request, request_of, shown_of
 from runs.loops.failures import failure_of
 from runs.loops.providers import Heard, clients_of, heard, model_of, tells_its_end
 from runs.loops.thread import submit
@@ -68,9 +68,9 @@ def prepare(content: Mapping[str, Any], state: RunState, model: str, loop: Model
     """The next request, asked of `model`. `content`: the release's; `loop`: for a model that it was given as an object.
     Raises ModelFailed if there is none to be made."""
     given = loop.object_of(model) if loop is not None else None
-    shown = exact(content, state, model, loop)
-    asked = given if given is not None else model_of(content["model"], model)
     request = request_of(content, state, model)
+    shown = shown_of(content, request, model, loop)
+    asked = given if given is not None else model_of(content["model"], model)
     if given is not None:  # it need not know what HTTP clients are told
         for name in ("max_retries", "parallel_tool_calls"):
             request.settings.pop(name, None)  # type: ignore[misc]

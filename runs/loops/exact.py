@@ -59,7 +59,11 @@ def request_of(content: Mapping[str, Any], state: RunState, model: str) -> Reque
 def exact(content: Mapping[str, Any], state: RunState, model: str, loop: ModelLoop | None = None) -> Exact:
     """The next request, asked of this model. `content`: the release's; no code of the agent is needed, but where it was
     given a model as an object, there is no request over HTTP to show. Raises ModelFailed if none can be made."""
-    request = request_of(content, state, model)
+    return shown_of(content, request_of(content, state, model), model, loop)
+
+
+def shown_of(content: Mapping[str, Any], request: Request, model: str, loop: ModelLoop | None = None) -> Exact:
+    """The same of a request that is made already."""
     if loop is not None and loop.object_of(model) is not None:
         return without_wire(model, request)
     dry = model_of(content["model"], model, dry=True)

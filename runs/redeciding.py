@@ -18,6 +18,7 @@ from journal.tags import Sealed
 from runs.agents import Agent
 from runs.asked_otherwise import asked_otherwise
 from runs.compared import (
+    Diverged,
     Records,
     alike,
     end_of,
@@ -118,6 +119,8 @@ def redecide(
         driver_for(agent, state, seen, told).decide_again(state, seen)
     except Stopped:
         pass
+    except Diverged as other:  # an agent of another library is replayed whole: behind this nothing can be compared
+        told.stops(other)
     if isinstance(agent.decide, ModelLoop):
         told.otherwise(releases)
     return told.whole()
@@ -211,6 +214,11 @@ class Telling:
         if not same_end(recorded, given):
             said = sentence([recorded], given, "all", "all") if given else "The flow does not come to its end any more."
             self._add(done.seq, None, "end", [recorded], given, f"The run would end otherwise. {said}")
+
+    def stops(self, other: Diverged) -> None:
+        says = f"The agent's code asks for something else here: {difference(other.recorded, other.attempted)}."
+        self.found.stopped_at, self.found.stopped_why = other.seq, "what follows answers what was asked for then"
+        self._add(other.seq, None, "decision", other.recorded, other.attempted, says)
 
     def _text(self, made: Decision, attempted: Decided, same: bool) -> None:
         """Other words, for the same moves or not. What is recorded of a model's is what it said."""

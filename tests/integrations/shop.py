@@ -11,15 +11,21 @@ from pydantic import BaseModel
 from pydantic_ai import Agent, ModelRetry, RunContext
 
 from runs.integrations.pydantic_ai import journaled
-from runs.sdk import Retry, current_call
+from runs.sdk import Absent, Found, Retry, ToolContext, Undecided, current_call
 from tests.rig import wire
 
-SETTINGS: dict[str, Any] = {"timeout": 10, "retry": Retry(attempts=5, backoff=0.05)}
+SETTINGS: dict[str, Any] = {"timeout": 10, "max_in_flight": 0.3, "retry": Retry(attempts=5, backoff=0.05)}
 
 
 class Report(BaseModel):
     refunded: bool
     why: str
+
+
+def find_refund(ctx: ToolContext, order: str, cents: int) -> Found | Absent | Undecided:
+    """What the tool would have returned."""
+    found = wire.find_by_key(ctx)
+    return Found(f"refunded {cents}") if isinstance(found, Found) else found
 
 
 def desk(model: str, approval: bool = False) -> Agent[None, Report]:
@@ -58,7 +64,7 @@ def journaled_desk(name: str, model: str, approval: bool = False, stream: bool =
     return journaled(
         desk(model, approval), name=name, version="1", stream=stream,
         effects={"lookup": "read", "refund": "keyed"},
-        probes={"refund": wire.find_by_key},
+        probes={"refund": find_refund},
         tools={"lookup": SETTINGS, "refund": SETTINGS, "mail": SETTINGS},
     )  # fmt: skip
 

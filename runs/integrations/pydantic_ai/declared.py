@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -47,8 +48,7 @@ class JournaledAgent:
     @property
     def content(self) -> dict[str, Any]:
         """What the release says of it. Instructions that functions make are theirs to say; their code counts."""
-        texts = [each for each in _static(self.library, "_instructions") if isinstance(each, str)]
-        texts += [each for each in _static(self.library, "_system_prompts") if isinstance(each, str)]
+        texts = [each for each in _instructions(self.library) if isinstance(each, str)]
         settings = self.library.model_settings
         return {
             "name": self.model_name,
@@ -62,8 +62,9 @@ class JournaledAgent:
 
     @property
     def functions(self) -> Sequence[Callable[..., Any]]:
-        """The module where it is declared counts as its code."""
-        return [SimpleNamespace(__module__=self.origin)]  # type: ignore[list-item]
+        """The module where it is declared counts as its code, and those of the functions that write instructions."""
+        writing = [each for each in _instructions(self.library) if inspect.isfunction(each)]
+        return [SimpleNamespace(__module__=self.origin), *writing]  # type: ignore[list-item]
 
     def driver(self, agent: Agent, state: RunState, entries: Sequence[Entry], judge: Judge) -> JournaledDriver:
         return JournaledDriver(self, agent, state, judge)
@@ -162,9 +163,10 @@ def _model_name(model: Any) -> str:
     return model.model_id if isinstance(model, Model) else str(model)
 
 
-def _static(agent: Any, name: str) -> Sequence[Any]:
-    """The library has no public word for what was given as text."""
-    return list(getattr(agent, name, ()))
+def _instructions(agent: Any) -> list[Any]:
+    """Texts and functions. The library has no public word for them: without them the release says less."""
+    given = [getattr(each, "instruction", each) for each in getattr(agent, "_instructions", ())]
+    return [*getattr(agent, "_system_prompts", ()), *given]
 
 
 def _plain(value: Any) -> Any:

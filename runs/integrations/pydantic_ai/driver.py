@@ -8,6 +8,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from pydantic_ai import ModelResponse
+from pydantic_ai.durable_exec import JSON_CODEC
+from pydantic_ai.messages import ModelMessage
 from pydantic_core import to_jsonable_python
 
 from journal.entries import Entry
@@ -32,15 +35,20 @@ _driving: dict[UUID, JournaledDriver] = {}  # by run: what a call's thread finds
 
 
 class JournaledDriver:
+    """`live`: the agent's code under way. It is kept while the slice lasts, whoever reads the journal anew."""
+
     def __init__(self, slot: JournaledAgent, agent: Agent, state: RunState, judge: Judge) -> None:
         self.slot, self.agent, self.judge = slot, agent, judge
         self.history = History(state)
         self.view = RunView(state)
         self.live: Live | None = None
         self._lock = threading.RLock()
-        _driving[state.run_id] = self
 
     # -- what the engine asks ---------------------------------------------------------------------------------------
+
+    def check(self, state: RunState, entries: Sequence[Entry]) -> None:
+        _driving[state.run_id] = self
+        self._replay()
 
     def decide(self, state: RunState) -> Decided | Asking:
         live = self._advanced()
@@ -50,40 +58,40 @@ class JournaledDriver:
         calls = [unit for unit in new if unit.ident[0] != "model"]
         if not calls:
             return UnitAsking(new[0], self.slot.model_name, self.slot.timeout)
-        return sealed_moves(self.agent, Decided([self._move(unit) for unit in calls], said=self._is_of_model(state)))
-
-    def check(self, state: RunState, entries: Sequence[Entry]) -> None:
-        """Its code is run again up to where the journal ends; it must ask for all that is recorded."""
-        live = self._advanced()
-        made = live.answers.keys() | live.waiting.keys()
-        missing = [slot for ident, slot in self.history.slots.items() if ident not in made]
-        if missing:
-            raise Diverged(missing[0].seq, [missing[0].recorded], self._attempted(live))
-        if live.requests < len(self.history.plans):
-            plan = self.history.plans[live.requests]
-            recorded = {"request": (plan.said or {}).get("digest")}
-            raise Diverged(plan.seq, [recorded], self._attempted(live))
+        follows = bool(state.decisions) and state.decisions[-1].said is not None
+        return sealed_moves(self.agent, Decided([_move(unit) for unit in calls], said=follows))
 
     def decide_again(self, state: RunState, entries: Sequence[Entry]) -> None:
-        self.check(state, entries)
-        live = self._advanced()
-        done = end_of(entries)
-        for made in state.decisions:
-            if made.steps:
-                self.judge.begins(made.seq)
-                recorded = [state.slots[step] for step in made.steps]
-                self.judge.decision(made, state.slots, Decided([from_record(slot.recorded) for slot in recorded]))
-        if done is not None:
-            self.judge.begins(done.seq)
-            self.judge.end(done, sealed_moves(self.agent, Decided([self._end(live)])))
+        """What is recorded up to where the code asks for something else; that it does raises Diverged."""
+        done, other = end_of(entries), None
+        try:
+            try:
+                live = self._replay()
+            except Diverged as diverged:
+                other = diverged
+            for made in state.decisions:
+                if made.steps and (other is None or made.steps[-1] < self._step_of(state, other)):
+                    self.judge.begins(made.seq)
+                    again = [from_record(state.slots[step].recorded) for step in made.steps]
+                    self.judge.decision(made, state.slots, Decided(again))
+            if other is not None:
+                self.judge.begins(other.seq)
+                raise other
+            if done is not None:
+                self.judge.begins(done.seq)
+                self.judge.end(done, sealed_moves(self.agent, Decided([self._end(live)])))
+        finally:
+            self.close()
 
     def instead_of(self, before: object) -> None:
         """The journal was read anew: the agent's code goes on, unless it was told what is not in it after all."""
-        if isinstance(before, JournaledDriver) and before.live is not None:
-            self.live, before.live = before.live, None
-            if not self._still_true(self.live):
-                self.live.close()
-                self.live = None
+        if not isinstance(before, JournaledDriver):
+            return
+        _driving[self.history.state.run_id] = self
+        self.live, before.live = before.live, None
+        if self.live is not None and not self._still_true(self.live):
+            self.live.close()
+            self.live = None
 
     def close(self) -> None:
         if self.live is not None:
@@ -91,7 +99,7 @@ class JournaledDriver:
         if _driving.get(self.history.state.run_id) is self:
             del _driving[self.history.state.run_id]
 
-    # -- what a call's thread asks ----------------------------------------------------------------------------------
+    # -- what others ask --------------------------------------------------------------------------------------------
 
     def unit_of(self, step: int) -> Unit | None:
         """What the agent's code waits for at this step."""
@@ -99,7 +107,30 @@ class JournaledDriver:
         ident = self.history.ident_of(step)
         return live.waiting.get(ident) if ident is not None else None
 
+    def messages(self) -> list[ModelMessage]:
+        """What was said, as far as the journal goes. Raises Diverged."""
+        live = self._replay()
+        if live.ended and live.failure is None:
+            return list(live.result().all_messages())
+        asked = next((unit for unit in live.waiting.values() if unit.ident[0] == "model"), None)
+        if asked is not None:
+            return list(asked.params.messages)
+        unit, said = live.answers["model", live.requests, "", 0]
+        return [*unit.params.messages, JSON_CODEC.load(ModelResponse, said)]
+
     # -- within -----------------------------------------------------------------------------------------------------
+
+    def _replay(self) -> Live:
+        """The code is run again up to where the journal ends. Raises Diverged unless it asks for what is recorded."""
+        live = self._advanced()
+        made = live.answers.keys() | live.waiting.keys()
+        missing = [slot for ident, slot in self.history.slots.items() if ident not in made]
+        if missing:
+            raise Diverged(missing[0].seq, [missing[0].recorded], self._attempted(live))
+        if live.requests < len(self.history.plans):
+            plan = self.history.plans[live.requests]
+            raise Diverged(plan.seq, [{"request": (plan.said or {}).get("digest")}], self._attempted(live))
+        return live
 
     def _advanced(self) -> Live:
         with self._lock:
@@ -110,45 +141,44 @@ class JournaledDriver:
             return self.live
 
     def _answer(self, unit: Unit) -> Any:
-        payload = self.history.answer(unit)
         slot = self.history.slots.get(unit.ident)
         if slot is not None and slot.outcome == "denied" and self.live is not None:
             self.live.denied[unit.ident[1], unit.ident[2]] = slot.error or ""
-        return payload
+        return self.history.answer(unit)
 
     def _still_true(self, live: Live) -> bool:
         self.history.read_on()
         return all(self.history.told(unit.ident, unit.asks_first) == told for unit, told in live.answers.values())
 
     def _end(self, live: Live) -> Move:
-        try:
-            return Finish(to_jsonable_python(live.result().output, fallback=str))
-        except BaseException as error:
-            return Fail(raised(error))
-
-    def _move(self, unit: Unit) -> Move:
-        kind, _, name, _ = unit.ident
-        match kind:
-            case "wait":
-                return WaitFor(name)
-            case "call":
-                return Call.of(unit.tool, unit.args, name)
-            case _:
-                return unit.aside(LOOK_UP)
-
-    def _is_of_model(self, state: RunState) -> bool:
-        """Whether what comes next follows from the model's last answer, so that no other decision is recorded."""
-        return bool(state.decisions) and state.decisions[-1].said is not None
+        if live.failure is not None:
+            return Fail(raised(live.failure))
+        return Finish(to_jsonable_python(live.result().output, fallback=str))
 
     def _attempted(self, live: Live) -> list[dict[str, Any]]:
         if live.ended:
             return [as_record(self._end(live))]
         return [
-            {"request": unit.digest} if unit.ident[0] == "model" else as_record(self._move(unit))
+            {"request": unit.digest} if unit.ident[0] == "model" else as_record(_move(unit))
             for unit in live.waiting.values()
             if unit.ident not in self.history.slots
         ]
 
+    def _step_of(self, state: RunState, other: Diverged) -> int:
+        """The first step behind which nothing can be compared."""
+        return next((step for step, slot in state.slots.items() if slot.seq >= other.seq), state.next_step)
+
 
 def driver_of(run_id: UUID) -> JournaledDriver | None:
     return _driving.get(run_id)
+
+
+def _move(unit: Unit) -> Move:
+    kind, _, name, _ = unit.ident
+    match kind:
+        case "wait":
+            return WaitFor(name)
+        case "call":
+            return Call.of(unit.tool, unit.args, name)
+        case _:
+            return unit.aside(LOOK_UP)

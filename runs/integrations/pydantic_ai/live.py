@@ -64,8 +64,14 @@ class Live:
     def ended(self) -> bool:
         return self._task is not None and self._task.done()
 
+    @property
+    def failure(self) -> BaseException | None:
+        """What the agent's run raised, once it has ended."""
+        assert self._task is not None
+        return asyncio.CancelledError() if self._task.cancelled() else self._task.exception()
+
     def result(self) -> Any:
-        """Of the agent's run, once it has ended; raises what it raised."""
+        """Of the agent's run, once it has ended well."""
         assert self._task is not None
         return self._task.result()
 

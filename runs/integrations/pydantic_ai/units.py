@@ -147,7 +147,8 @@ class Unit:
 
     @property
     def model(self) -> Model[Any]:
-        return innermost(self.params.run_context.model)
+        found: Model[Any] = innermost(self.params.run_context.model)
+        return found
 
     @property
     def client(self) -> str:

@@ -31,9 +31,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def two_steps(asked: Asked) -> Turnlike:
     """Looks, charges, says what it was told last."""
-    return [
-        call("look", order="o-1"), [call("charge", amount_cents=100)], f"I was told: {asked.latest[-1].text}",
-    ][asked.turn]  # fmt: skip
+    told = f"I was told: {asked.latest[-1].text}"
+    turns: list[Turnlike] = [call("look", order="o-1"), call("charge", amount_cents=100), told]
+    return turns[asked.turn]
 
 
 SLOW = pytest.mark.slow

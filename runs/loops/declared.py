@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -81,7 +81,7 @@ class ModelLoop:
             raise ValueError(f"ModelLoop: {fault}")
         self.output_schema  # noqa: B018  a type without a schema is told of here, not when it is first asked for
 
-    def _faults(self) -> Any:
+    def _faults(self) -> Iterator[str]:
         if isinstance(self.fallback, str):
             yield f"fallback= is a list of models: ({self.fallback!r},)"
             return
@@ -103,7 +103,7 @@ class ModelLoop:
         yield from self._wrong_addresses()
         yield from self._wrong_numbers()
 
-    def _wrong_addresses(self) -> Any:
+    def _wrong_addresses(self) -> Iterator[str]:
         for word, given in (("base_url", self.base_url), ("api_key", self.api_key)):
             texts = list(given.values()) if isinstance(given, Mapping) else [] if given is None else [given]
             if not all(isinstance(text, str) and text for text in texts):
@@ -114,7 +114,7 @@ class ModelLoop:
         if isinstance(self.api_key, str) and self.base_url is None and len(providers) > 1:
             yield "api_key= is for one provider, and fallback= names another: give keys by provider"
 
-    def _wrong_numbers(self) -> Any:
+    def _wrong_numbers(self) -> Iterator[str]:
         if isinstance(self.timeout, bool) or not isinstance(self.timeout, (int, float)) or not 0 < self.timeout <= 3600:
             yield "timeout= is a number of seconds, up to an hour"
         for word, least in (("retries", 0), ("attempts", 1)):
@@ -200,7 +200,7 @@ def _plain(given: Any) -> Any:
     return dict(given) if isinstance(given, Mapping) else given
 
 
-def _wrong_settings(settings: Any) -> Any:
+def _wrong_settings(settings: Any) -> Iterator[str]:
     if settings is None:
         return
     if not isinstance(settings, Mapping) or not _is_json(dict(settings)):
@@ -219,7 +219,7 @@ def _wrong_settings(settings: Any) -> Any:
             yield f"settings['extra_headers'] may not have {bad[0]}: a key is never part of a release, use api_key="
 
 
-def _wrong_native(native: Any) -> Any:
+def _wrong_native(native: Any) -> Iterator[str]:
     if native is None:
         return
     if not isinstance(native, Mapping):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from runs.state import RunState
 
 CHARACTERS_PER_TOKEN = 4  # of English; of other languages a token is shorter, so this is about
-OUTPUT_AT_MOST = 4_096  # tokens, where no setting bounds them
+OUTPUT_AT_MOST = 16_384  # tokens, where no setting bounds them
 
 
 def prices_version() -> str:

@@ -29,6 +29,7 @@ CHAPTERS = [
         "Write agents",
         [
             "docs/writing-agents",
+            "docs/model-agents",
             "docs/waiting",
             "docs/limits",
             "docs/choosing-an-effect-class",

@@ -11,6 +11,7 @@ import pytest
 from runs import testing
 from runs.agents import Agent
 from runs.registry import agents, announce
+from runs.run_view import RunView
 from tests.docs.manual import blocks
 from tests.docs.modules import AGENTS, TESTS, Manual
 from tests.docs.modules import manual as manual
@@ -89,6 +90,21 @@ def a_greeter_greets(manual: Manual) -> None:
     assert said == ["Hello, Ada.", "Good morning, Ada."]
 
 
+def an_order_clerk_looks_everything_up(manual: Manual) -> None:
+    page = manual["model-agents.md"]
+    looks = [testing.calls(page.lookup, order_id=f"o-{number}") for number in (1, 2, 3)]
+    run = trial(manual, "order-clerk", "Where are they?", model=[looks, "All three are there."])
+    assert run.result == "All three are there." and len(run.calls) == 3
+
+
+def a_complaint_is_settled(manual: Manual) -> None:
+    page = manual["model-agents.md"]
+    run = trial(manual, "returns", "o-12 never came.", model=[page.LOOK, page.PAY, page.PAID])
+    assert run.result["refunded_cents"] == 1_200
+    told = next(entry.body["context"] for entry in run.journal if entry.kind == "ATTEMPT")
+    assert told == page.today(RunView(run.state_at(1)))
+
+
 SCENARIOS: dict[str, Callable[[Manual], None]] = {
     "reminder": a_reminder_sleeps,
     "parcel": a_parcel_waits_for_its_address,
@@ -101,6 +117,8 @@ SCENARIOS: dict[str, Callable[[Manual], None]] = {
     "enquiry": an_enquiry_is_made,
     "desk": a_desk_refunds,
     "greeter": a_greeter_greets,
+    "order-clerk": an_order_clerk_looks_everything_up,
+    "returns": a_complaint_is_settled,
 }
 ON_SERVERS = {"errands"}  # below
 

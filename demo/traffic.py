@@ -115,7 +115,7 @@ def complained_of(dice: random.Random, texts: tuple[str, ...], may_wait: bool) -
 def programme(every: float) -> list[Part]:
     """A refund `every` so many seconds, a journey and a ticket now and then, a migration seldom: some hundred runs a
     day. Tickets for a real model, which cost money, are about twenty a day."""
-    tickets = (45.0, 4, 900.0, 3) if real_model_or_none() is None else (300.0, 2, 7_200.0, 1)
+    tickets = (45.0, 4, 900.0, 5) if real_model_or_none() is None else (300.0, 2, 7_200.0, 3)
     return [
         Part("refund-desk", every, 20, 300.0, 20, refund),
         Part("travel-booking", 25.0, 4, 900.0, 3, journey, first=3.0),

@@ -27,12 +27,14 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """`amount` since the start; of `cap`, which a resume after a brake gives once more, `of_cap` is used."""
+    """`amount` since the start; of `cap`, which a resume after a brake gives once more, `of_cap` is used. `unknown`: so
+    many requests are not in it: nobody knows what they cost."""
 
     name: str
     amount: float
     of_cap: float
     cap: float | None
+    unknown: int = 0
 
     @property
     def over(self) -> bool:
@@ -81,7 +83,7 @@ def used_of(run: Run, state: RunState) -> list[Used]:
     """What was used, and what is bounded even where nothing is used yet."""
     if run.input is not None or not state.times:
         return []
-    return [use for use in _uses(run, state) if use.amount or use.cap is not None]
+    return [use for use in _uses(run, state) if use.amount or use.unknown or use.cap is not None]
 
 
 def _uses(run: Run, state: RunState) -> Iterator[Used]:
@@ -90,7 +92,7 @@ def _uses(run: Run, state: RunState) -> Iterator[Used]:
     total, before = spent(state, now), state.budget_from
     began = before.at or state.time_of(1).timestamp()
     yield Used("tokens", total.tokens, total.tokens - before.tokens, budget.get("tokens"))
-    yield Used("cost", total.cost, total.cost - before.cost, budget.get("cost"))
+    yield Used("cost", total.cost, total.cost - before.cost, budget.get("cost"), total.unpriced)
     yield Used("steps", total.steps, total.steps - before.steps, budget.get("steps"))
     if "seconds" in budget:
         yield Used("seconds", now - state.time_of(1).timestamp(), now - began, budget["seconds"])

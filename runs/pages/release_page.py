@@ -44,9 +44,9 @@ BOUNDS = {
     "unique": "Unique label", "durability": "Durability",
 }  # fmt: skip
 ASKS = {
-    "fallback": "Asked next if it does not answer", "stream": "Answers are streamed", "context": "Made at run time",
-    "native": "Tools that its provider runs", "base_url": "Address", "api_key": "Key, of the environment",
-    "retries": "Corrections in a row", "attempts": "Requests in a row", "compact_at": "Shown shorter above, tokens",
+    "fallback": "Fallback", "stream": "Streamed", "context": "Context", "native": "Native tools",
+    "base_url": "Address", "api_key": "Key", "retries": "Corrections", "attempts": "Attempts",
+    "compact_at": "Compact at",
 }  # fmt: skip
 
 

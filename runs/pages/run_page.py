@@ -23,7 +23,7 @@ from runs.loops.under_way import UnderWay, answer_under_way
 from runs.models import DOUBT_STANDS, ENDED, Run, Status, WorkerSession
 from runs.pages.asked import CHAT, Asked
 from runs.pages.chat import Chat, chat_of
-from runs.pages.facts import Pin, Used, pin_of, used_of
+from runs.pages.facts import Pin, Used, model_in, pin_of, used_of
 from runs.pages.family import Family, children_named, family_of
 from runs.pages.on_the_way import draining_among
 from runs.pages.pictures import Loader
@@ -186,6 +186,11 @@ class RunPage:
     @property
     def stateless(self) -> bool:
         return is_stateless(self.run)
+
+    @property
+    def converses(self) -> bool:
+        """Whether a model loop decides it, which is told of every signal."""
+        return "stream" in model_in(self.run.release.content)
 
     @property
     def released_by(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 from journal.entries import Entry, Kind
@@ -21,13 +21,30 @@ def other_text(entry: Entry) -> str:
 
 def plan_text(entry: Entry) -> str:
     body = entry.body
+    if isinstance(left := body.get("compaction"), Mapping):
+        return f"{left.get('left_out')} older {left.get('level')} are not shown to the model any more"
     moves = ", ".join(line(move.get("call") or next(iter(move), ""), 60) for move in body.get("moves") or [])
+    replies = [r for r in body.get("replies") or () if isinstance(r, Mapping) and r.get("outcome") == "retried"]
+    if replies and not moves:
+        return f"sent back: {', '.join(line(reply.get('tool'), 60) for reply in replies)}"
     return line(body.get("thought") or moves or ("the model decided" if entry.actor == MODEL_ACTOR else "decided"))
 
 
 def call_text(entry: Entry) -> str:
     args = ", ".join(f"{name}={line(value, 40)}" for name, value in entry.body.get("args", {}).items())
     return f"{entry.body.get('tool', '')}({line(args)})"
+
+
+def attempt_text(entry: Entry) -> str:
+    body = entry.body
+    told = f"attempt {body.get('attempt', '')}, source: {body.get('source', '')}"
+    asks = f"asks {line(body['model'], 80)}, " if body.get("model") else ""
+    return f"{asks}{told}" + (", the request before it was lost" if body.get("lost") else "")
+
+
+def error_text(entry: Entry) -> str:
+    code = f"{line(entry.body['code'], 40)}: " if entry.body.get("code") else ""
+    return f"{code}{line(entry.body.get('error'))}"
 
 
 def result_text(entry: Entry) -> str:
@@ -117,9 +134,9 @@ SUMMARIES: dict[str, Callable[[Entry], str]] = {
     Kind.START: lambda e: line(e.body.get("input")),
     Kind.PLAN: plan_text,
     Kind.TOOL_CALL: call_text,
-    Kind.ATTEMPT: lambda e: f"attempt {e.body.get('attempt', '')}, source: {e.body.get('source', '')}",
+    Kind.ATTEMPT: attempt_text,
     Kind.OBS: result_text,
-    Kind.ERROR: lambda e: line(e.body.get("error")),
+    Kind.ERROR: error_text,
     Kind.APPROVAL: approval_text,
     Kind.RECONCILE: reconcile_text,
     Kind.ASK: ask_text,

@@ -245,3 +245,22 @@ def test_a_stateless_run_has_no_conversation(victor: Client) -> None:
     any_story: Any = Story()
     any_story.now_is(Status.DONE, input=b"null", ending=b'{"result": 1}')
     assert victor.get(f"{any_story.url}?view=chat").status_code == 200
+
+
+def test_the_timeline_tells_what_each_answer_used_and_what_was_sent_back(victor: Client) -> None:
+    story = support()
+    page = victor.get(story.url).content.decode()
+    said = words(page[page.index('id="timeline"') : page.index('id="inspector"')])
+    assert "1,234 tokens in, 900 of them cached; 210 out; $0.0123" in said and "sent back: refund" in said
+    assert f"asks {MODEL}" in said and "overloaded: the provider is overloaded" in said
+    assert "12 older results are not shown to the model any more" in said
+    assert "The model is told with its next request." in said and "no step has waited for it" not in said
+
+
+def test_a_run_says_that_the_price_of_a_request_is_unknown(victor: Client) -> None:
+    story = Conversation()
+    story.answers(text("Hello."), cost=None)
+    facts = victor.get(story.url).content.decode()
+    assert "cost unknown" in words(facts) and "0 cost" not in words(facts)
+    story.answers(text("Hello."))
+    assert "0.0123 cost and 1 request of unknown price" in words(victor.get(story.url).content.decode())

@@ -16,6 +16,7 @@ from pydantic_ai.usage import RequestUsage
 from journal.encoding import decode, encode, problems
 from runs.loops.answers import plan_of
 from runs.loops.asking import Answer
+from runs.loops.conversation import turns_of
 from runs.loops.messages import messages_of
 from runs.loops.policy import Ask, Hold, next_request
 from runs.sdk import Secret, ToolContext, tool
@@ -196,6 +197,20 @@ def test_what_matches_the_pattern_is_struck(settings: Any) -> None:
     body = answered([ThinkingPart("sk-123"), TextPart("The key is sk-123.")])
     assert "sk-123" not in repr(body)
     assert body["moves"] == [{"finish": "The key is [secret]."}]
+
+
+def test_what_holds_a_conversation_together_is_not_struck(settings: Any) -> None:
+    settings.HOLDFAST_REDACT = r"\d{4}"
+    journal = Journal(loop_of())
+    signed = ThinkingPart("Pin 1234", signature="sig1234", provider_name="anthropic")
+    body = answered([signed, call("lookup", {"order": "o"}, "c1234"), call("lookup", "{}", "c5678")], journal=journal)
+    assert [part["content"] for part in body["response"]["parts"][:1]] == ["Pin [secret]"]
+    assert body["response"]["parts"][0]["signature"] == "sig1234"
+    named = answered([call("mail", {"id": "1234"})])
+    assert named["response"]["parts"][0]["args"] == {"id": "[secret]"}
+    journal.settle(worked)
+    told = {turn.id: turn.outcome for turn in turns_of(journal.state) if turn.by == "tool"}
+    assert told == {"c1234": "success", "c5678": "retried"}
 
 
 def test_a_validator_that_breaks_is_a_correction() -> None:

@@ -21,8 +21,8 @@ def providers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Providers]:
 
 @pytest.fixture
 def crew(dsn: str, settings: Any) -> Iterator[Crew]:
-    """On the agents of tests.integrations.shop."""
-    settings.HOLDFAST_AGENTS = ("tests.integrations.shop",)
+    """On the agents of tests.integrations.shop and of tests.integrations.yard."""
+    settings.HOLDFAST_AGENTS = ("tests.integrations.shop", "tests.integrations.yard")
     agents.cache_clear()
     payload_store.cache_clear()
     announce()

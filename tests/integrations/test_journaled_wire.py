@@ -120,7 +120,7 @@ def test_a_run_asks_its_provider_and_ends(crew: Crew, ledger: Ledger, providers:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("agent", "stride"), [("anthropic", 2), ("gated", 2), ("chat", 5), ("responses", 5), ("anthropic-plain", 5)]
+    ("agent", "stride"), [("anthropic", 3), ("gated", 5), ("chat", 11), ("responses", 11), ("anthropic-plain", 11)]
 )
 def test_its_worker_dies_anywhere(crew: Crew, ledger: Ledger, providers: Providers, agent: str, stride: int) -> None:
     providers.script("desk", TURNS)

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as Late
 from typing import Any
 
-from pydantic_ai import ModelResponse
+from pydantic_ai import ModelResponse, TextPart, ThinkingPart
 from pydantic_ai.durable_exec import JSON_CODEC
 
 from journal.entries import Draft
@@ -20,13 +20,14 @@ from runs.loops.errors import ModelFailed
 from runs.loops.failures import failure_of
 from runs.loops.prices import cost_of, prices_version, usage_of
 from runs.loops.providers import tells_its_end
+from runs.outcomes import describe
 from runs.secrets import struck, struck_text
 from runs.state import RunState
 from runs.tools import Retry
 
 BACKOFF = Retry(attempts=10, backoff=2.0)
 USELESS = frozenset({"quota", "authentication", "not_found", "rejected", "context_too_long"})  # to ask again alike
-LOOK_SECONDS = 0.1
+LOOK_SECONDS, LONGEST_THOUGHT = 0.1, 2_000
 
 
 class UnitAsking:
@@ -80,24 +81,45 @@ class UnitAsking:
         )  # fmt: skip
 
     def _body(self, payload: Any) -> dict[str, Any]:
-        """Raises ModelFailed for what is no whole answer, or none that can be acted on."""
+        """Raises ModelFailed for what is no whole answer."""
         try:
+            payload = with_own_ids(payload)
             response = JSON_CODEC.load(ModelResponse, payload)
-        except ValueError as error:
-            raise ModelFailed("garbage", f"the answer cannot be read: {error}") from error
+        except (ValueError, TypeError, KeyError) as error:
+            raise ModelFailed("garbage", f"the answer cannot be read: {describe(error)}") from error
         told = bool((response.provider_details or {}).get("finish_reason"))
         if response.state == "incomplete" or (tells_its_end(self.unit.model) and not told):
             raise ModelFailed("cut_stream", "the answer ended before it was whole")
-        ids = [call.tool_call_id for call in response.tool_calls]
-        if twice := sorted({each for each in ids if ids.count(each) > 1}):
-            raise ModelFailed("garbage", f"two of its calls have the id {twice[0]}")
         cost = cost_of(response)
-        return {
-            "moves": [], "usage": usage_of(response, cost), "response": struck(payload), "client": self.unit.client,
+        body = {
+            "moves": [], "usage": usage_of(response, cost), "response": payload, "client": self.unit.client,
             "digest": self.unit.digest, "model": response.model_name, "provider": response.provider_name,
             "finish": response.finish_reason, "cost": None if cost is None else str(cost),
             "prices": prices_version(), "latency": self.took,
         }  # fmt: skip
+        thought = thought_of(response)
+        return dict(struck(body | ({"thought": thought} if thought else {})))
+
+
+def with_own_ids(payload: dict[str, Any]) -> dict[str, Any]:
+    """Of several calls with one id each gets one of its own: what comes of them is told apart by it."""
+    parts, seen = [], set()
+    for number, part in enumerate(payload["parts"]):
+        if part.get("part_kind") == "tool-call":
+            if part["tool_call_id"] in seen:
+                part = part | {"tool_call_id": f"{part['tool_call_id']}_{number}"}
+            seen.add(part["tool_call_id"])
+        parts.append(part)
+    return payload | {"parts": parts}
+
+
+def thought_of(response: ModelResponse) -> str:
+    """What was said beside calls; text alone is the result."""
+    if not response.tool_calls:
+        return ""
+    texts = [part.content for part in response.parts if isinstance(part, (ThinkingPart, TextPart))]
+    thought = "\n\n".join(text.strip() for text in texts if text.strip())
+    return thought if len(thought) <= LONGEST_THOUGHT else f"{thought[:LONGEST_THOUGHT]}…"
 
 
 def awaited(future: Future[Any], line: Line, arriving: Arriving) -> Any:

@@ -156,7 +156,16 @@ def _unfit(agent: Any, name: str) -> str | None:
             "a FallbackModel makes several requests in one, of which the journal would know one: give it one model; "
             "a request that fails is asked again by the engine"
         )
+    if _retries(agent.model):
+        return "its model's HTTP transport retries unseen by the journal: leave it out, the engine asks again"
     return None
+
+
+def _retries(model: Any) -> bool:
+    """Whether requests are repeated below the model, where its own setting for retries does not reach. Clients have no
+    public word for their transport: what is not found is not refused."""
+    http = getattr(getattr(innermost(model), "client", None), "_client", None)
+    return "Tenacity" in type(getattr(http, "_transport", None)).__name__
 
 
 def _model_name(model: Any) -> str:

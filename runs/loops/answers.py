@@ -25,7 +25,7 @@ from pydantic import ValidationError
 from journal.encoding import problems
 from runs.loops.conversation import calls_in, is_paused
 from runs.loops.declared import FINAL_RESULT, UPDATE_PLAN, WRAPPED, is_wrapped
-from runs.loops.policy import corrections_in_a_row
+from runs.loops.policy import corrections_in_a_row, gone_for_good
 from runs.loops.prices import cost_of, prices_version, usage_of
 from runs.moves import LONGEST_NAME
 from runs.secrets import STRUCK, redacted, sealed_by, seals_in, struck, words_of
@@ -93,7 +93,8 @@ def plan_of(agent: Agent, loop: ModelLoop, state: RunState, answer: Answer) -> d
     except Exception:  # whatever it said, it is answered; what it cost is kept
         log.warning("run %s: an answer could not be read", state.run_id, exc_info=True)
         reading = Reading(agent, loop, reading.attempt, asked, deepcopy(answer.stored), feedback=UNREAD)
-    return _body(reading, answer)
+    skipped = gone_for_good(loop, state)
+    return _body(reading, answer) | ({"skipped": skipped} if skipped else {})
 
 
 def _read(reading: Reading, finish: str | None) -> None:

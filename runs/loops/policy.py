@@ -61,13 +61,13 @@ def next_request(loop: ModelLoop, state: RunState, now: float, epoch: int) -> As
     if (compact := _compact(loop, state, attempts)) is not None:
         return compact
     refused = _refused(state)
-    gone = refused | {_model(loop, a) for a in attempts if a.code in FOR_GOOD}
+    gone = refused | set(gone_for_good(loop, state))
     left = [name for name in loop.names if name not in gone]
     if not left:
-        return Hold(f"no model can be asked: {_told(loop, attempts, refused)}")
+        return Hold(f"no model can be asked: {_told(loop, state, attempts, refused)}")
     failed = [attempt for attempt in attempts if attempt.error is not None]
     if len(failed) >= loop.attempts:
-        return Hold(f"no answer in {len(failed)} requests: {_told(loop, attempts, refused)}")
+        return Hold(f"no answer in {len(failed)} requests: {_told(loop, state, attempts, refused)}")
     name = _whose_turn(loop, state, left, attempts, now)
     return name if isinstance(name, Wait) else Ask(name, _extra(loop, state, epoch))
 
@@ -109,6 +109,15 @@ def _extra(loop: ModelLoop, state: RunState, epoch: int) -> dict[str, Any]:
     return extra
 
 
+def gone_for_good(loop: ModelLoop, state: RunState) -> dict[str, str]:
+    """The models that are not asked any more until somebody resumes the run, and what each of them said. An answer
+    hands them on to the next turn, as `skipped`."""
+    before = next(iter(answers_since(state, state.resumed_seq)), None)
+    gone = dict((before.said or {}).get("skipped", {})) if before is not None else {}
+    now = [attempt for attempt in state.model_attempts if attempt.seq > state.resumed_seq and attempt.code in FOR_GOOD]
+    return gone | {_model(loop, attempt): attempt.error or "" for attempt in now}
+
+
 # -- corrections and refusals -----------------------------------------------------------------------------------------
 
 
@@ -145,11 +154,12 @@ def _refused(state: RunState) -> set[str]:
     return {str((made.said or {}).get("asked_model")) for made in refusals}
 
 
-def _told(loop: ModelLoop, attempts: Sequence[Attempt], refused: set[str]) -> str:
+def _told(loop: ModelLoop, state: RunState, attempts: Sequence[Attempt], refused: set[str]) -> str:
     """Each model's last word."""
     last = {_model(loop, attempt): attempt.error for attempt in attempts if attempt.error is not None}
+    gone = gone_for_good(loop, state)
     said = {name: "it refused to answer (content filter)" for name in loop.names if name in refused}
-    said = {name: said.get(name) or last.get(name) or "not asked" for name in loop.names}
+    said = {name: said.get(name) or last.get(name) or gone.get(name) or "not asked" for name in loop.names}
     return "; ".join(f"{name}: {why}" for name, why in said.items())
 
 

@@ -101,6 +101,18 @@ def test_a_failure_goes_to_the_fallback_and_each_attempt_is_journaled(providers:
     assert kinds(trial, Kind.PLAN)[0]["model"] == "n"
 
 
+def test_a_model_that_is_gone_for_good_is_not_asked_in_later_turns_before_somebody_resumes(
+    providers: Providers,
+) -> None:
+    providers.script("m", ["First."])
+    providers.script("n", [turn(call("refund", order="o-1", cents=5_000)), "Second."])
+    providers.fault("quota", model="m")
+    trial = run(desk("openai:m", "anthropic:n"))
+    trial.approve()
+    assert trial.result == "Second."
+    assert len(providers.asked("m")) == 1
+
+
 def test_a_refusal_goes_to_the_fallback_and_costs_what_it_cost(providers: Providers) -> None:
     providers.script("m", ["First."])
     providers.script("n", ["Second."])

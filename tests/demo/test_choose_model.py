@@ -10,7 +10,8 @@ from demo.agents.support import support, support_agent
 from demo.management.commands.demo import promote_support
 from demo.support_model import quickly
 from runs import testing
-from runs.models import Release, Stage
+from runs.registry import announce_one
+from runs.stages import promote_release
 from runs.staging import current_of
 from tests.demo.test_support import LARGE, SMALL, TOOLS, ticket
 from tests.rig.crew import Crew
@@ -111,7 +112,8 @@ def test_a_key_that_the_provider_refuses_parks_the_run_with_a_sentence(
 
 def test_the_demo_gives_new_tickets_to_the_model_that_it_was_started_with(desk: Crew) -> None:
     assert promote_support() is True, "it is current from the beginning"
-    Release.objects.filter(id=support.release_id).update(stage=Stage.RETIRING)
+    other = announce_one(support_agent(REAL), serving=False)
+    promote_release(release_id=other.id, reason="yesterday's", actor="demo", anyway=True)
     assert promote_support() is False, "no worker serves it yet"
     worker = desk.hire()
     assert promote_support() is True

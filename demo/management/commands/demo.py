@@ -14,6 +14,7 @@ from runs.errors import ReleaseNotFound, ReleaseUnserved
 from runs.models import ENDED, Run, Status
 from runs.sdk import start
 from runs.stages import promote_release
+from runs.staging import current_of
 
 LONGEST_NAP = 2.0
 
@@ -38,7 +39,8 @@ class Command(BaseCommand):
             try:
                 let_people_act()
                 chosen = chosen or promote_support()
-                for part in (part for part in parts if due[part.agent] <= time.monotonic() and started != count):
+                ready = [part for part in parts if chosen or part.agent != support.name]
+                for part in (part for part in ready if due[part.agent] <= time.monotonic() and started != count):
                     begun[part.agent] += (new := start_one(part))
                     started += new
                     due[part.agent] = time.monotonic() + part.pause(begun[part.agent])
@@ -63,6 +65,8 @@ def start_one(part: Part) -> bool:
 def promote_support() -> bool:
     """Whether new tickets go to the model that this demo was started with: the one before may have been another."""
     wanted = support_of_a_real_model or support
+    if current_of(support.name) is None:
+        return wanted is support  # announced by the first that is started
     try:
         promote_release(release_id=wanted.release_id, reason="the demo was started with its model", actor="demo")
     except (ReleaseNotFound, ReleaseUnserved):

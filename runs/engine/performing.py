@@ -28,7 +28,7 @@ MODEL_STEP = 0
 SCALARS = (str, int, float, bool, type(None))
 
 
-class TimedOut(Exception):
+class TimedOut(TimeoutError):
     """The call did not answer within its timeout."""
 
 

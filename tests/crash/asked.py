@@ -84,10 +84,10 @@ def assert_losses_told(attempts: Sequence[Entry], failed: dict[int, Entry], abou
         before = attempt
 
 
-def bodies(seen: Sequence[Seen], *own: str) -> dict[tuple[str, int], str]:
-    """By model and number of the answer: the one body that asked for it, without what is the run's alone: the token for
-    the provider's cache, and the words `own`."""
-    found: dict[tuple[str, int], str] = {}
+def bodies(seen: Sequence[Seen], *own: str) -> dict[tuple[str, int], list[str]]:
+    """By model and number of the answer: the bodies that asked for it, each once, without what is the run's alone: the
+    token for the provider's cache, and the words `own`."""
+    found: dict[tuple[str, int], list[str]] = {}
     for one in seen:
         assert one.turn is not None
         token = json.loads(one.body).get(CACHE_KEY)
@@ -95,8 +95,9 @@ def bodies(seen: Sequence[Seen], *own: str) -> dict[tuple[str, int], str]:
         for words in own if token is None else (token, *own):
             assert words in body
             body = body.replace(json.dumps(words)[1:-1], "…")
-        place = one.model, one.turn
-        assert found.setdefault(place, body) == body, f"{place} was asked for with two bodies"
+        known = found.setdefault((one.model, one.turn), [])
+        if body not in known:
+            known.append(body)
     return found
 
 

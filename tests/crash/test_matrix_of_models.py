@@ -30,6 +30,7 @@ from tests.rig.robot import APPROVERS, Robot, tried
 
 Point = tuple[str, int]  # the name, and which time it is passed
 TRIES = 3
+SIDE_BY_SIDE = ("three", "approval")
 
 
 class Clerk(Robot):
@@ -52,15 +53,19 @@ class Case:
     """`meanwhile`: the person acts in the very moment before the worker dies. `step`: of so many points one is met."""
 
     story: str
-    protocol: str
-    stream: bool
+    protocol: str = ""
+    stream: bool = False
     person: type[Clerk] = Clerk
     meanwhile: bool = False
     step: int = 1
 
     def __str__(self) -> str:
         more = ["refused"] * (self.person is Refuser) + ["meanwhile"] * self.meanwhile
-        return "-".join([talks.name_of(self.story, self.protocol, self.stream), *more])
+        return "-".join([self.agent, *more])
+
+    @property
+    def agent(self) -> str:
+        return talks.name_of(self.story, self.protocol, self.stream) if self.protocol else self.story
 
 
 CASES = [
@@ -73,9 +78,13 @@ CASES = [
     Case("approval", "chat", stream=True, step=3),
     Case("approval", "messages", stream=True, person=Refuser, step=3),
     Case("approval", "chat", stream=False, person=Refuser, meanwhile=True, step=2),
+    Case("moved", step=2),
+    Case("clumsy", step=2),
+    Case("long", step=3),
 ]
 RESULTS = {
     "one": "The letter is sent.", "three": "Charged once, paid back twice.", "approval": "Paid back.",
+    "moved": "The letter is sent.", "clumsy": "Paid back.", "long": "Paid back.",
 }  # fmt: skip
 
 
@@ -86,7 +95,8 @@ def test_no_answer_is_asked_for_twice_wherever_the_worker_dies(
 ) -> None:
     robot = case.person(ledger.acted)
     undisturbed, points = done(desk, robot, case, None)
-    asked = bodies(providers.requests)
+    asked = bodies(providers.requests, *own_words(undisturbed))
+    assert all(len(of_one) == 1 for of_one in asked.values()) or case.story == "long"
     assert_right(ledger, undisturbed, case, "no crash")
     met: set[Point] = set()
     for point in points[:: 1 if EVERY_POINT else case.step]:
@@ -97,12 +107,12 @@ def test_no_answer_is_asked_for_twice_wherever_the_worker_dies(
             assert_right(ledger, run_id, case, about)
             seen = providers.requests[before:]
             assert_asked_once(run_id, seen)
-            assert bodies(seen) == asked, about
+            assert bodies(seen, *own_words(run_id)) == asked, about
             if point in passed:
                 met.add(point)
                 break
     missed = set(points[:: 1 if EVERY_POINT else case.step]) - met
-    assert not missed or case.story == "three", missed
+    assert not missed or case.story in SIDE_BY_SIDE, missed
     assert len(missed) <= 4, missed
     assert case.step > 1 or {name for name, _ in points} == {name for name, _ in met}
     assert {"after-attempt", "before-model", "after-model", "before-plan", "after-plan"} <= {name for name, _ in points}
@@ -110,10 +120,16 @@ def test_no_answer_is_asked_for_twice_wherever_the_worker_dies(
 
 def done(desk: Crew, robot: Robot, case: Case, die_at: Point | None) -> tuple[UUID, list[Point]]:
     """A run that went to its end, and the points that its first worker passed, up to the one at which it died."""
-    run_id = start(talks.name_of(case.story, case.protocol, case.stream), "Look after order o-1.")
+    run_id = start(case.agent, "Look after order o-1.")
     passed = walk(desk, robot, run_id, die_at, case.meanwhile)
     desk.drive_out(robot, run_id)
     return run_id, passed
+
+
+def own_words(run_id: UUID) -> list[str]:
+    """What was made at run time for this run, once."""
+    context = state(run_id).context
+    return [] if context is None else [context]
 
 
 def walk(desk: Crew, robot: Robot, run_id: UUID, die_at: Point | None, meanwhile: bool) -> list[Point]:

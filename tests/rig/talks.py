@@ -7,11 +7,13 @@ done before, and whether the call, its probe or a person tells it: so the conver
 from __future__ import annotations
 
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from demo.providers.asked import Asked
-from demo.providers.turns import Turnlike, call, think, turn
+from demo.providers.faults import Fault
+from demo.providers.turns import Call, Turnlike, call, think, turn
 from runs.registry import agents, announce
 from runs.sdk import Absent, Agent, Found, Retry, ToolContext, Undecided, tool
 from runs.sdk.models import ModelLoop
@@ -35,6 +37,13 @@ def look(ctx: ToolContext, order: str) -> Any:
     """Looks an order up."""
     wire.begin(ctx)
     return {"order": order, "total_cents": 4200, "note": "für Zoë, 1.50 €"}
+
+
+@tool(effect="read", timeout=5, retry=SOON)
+def look_closely(ctx: ToolContext, order: str) -> Any:
+    """Tells everything of an order."""
+    wire.begin(ctx)
+    return {"order": order, "told": "and so on " * 50}
 
 
 @tool(effect="keyed", timeout=5, retry=SOON)
@@ -72,7 +81,7 @@ def letter(ctx: ToolContext, subject: str) -> Any:
 
 
 SENT = {"sent": True}
-TOOLS = (look, charge, refund, gated_refund, letter)
+TOOLS = (look, look_closely, charge, refund, gated_refund, letter)
 
 
 # -- stories: what the model says, by the number of its answer --------------------------------------------------------
@@ -104,12 +113,42 @@ def large(asked: Asked) -> Turnlike:
     return [turn(think("long " * (LARGE // 5)), call("refund", amount_cents=500)), "Paid back."][asked.turn]
 
 
-STORIES = {"one": one, "three": three, "approval": approval, "large": large}
+def clumsy(asked: Asked) -> Turnlike:
+    """What it calls first is wrong in every way, beside one call that is right."""
+    wrong = (Call("refund", '{"amount_cents": 1'), call("refund", amount_cents="lots"), call("pay_back", now=True))
+    return [turn(*wrong, call("look", order=ORDER)), call("refund", amount_cents=600), "Paid back."][asked.turn]
+
+
+def long(asked: Asked) -> Turnlike:
+    """Its conversation becomes too long for the provider, until something is left out of it."""
+    if asked.turn < 2:
+        return turn(call("look_closely", order=f"o-{asked.turn}"))
+    if not asked.results_of("look_closely")[0].text.startswith("[left out"):
+        return turn("Too long.", faults=(Fault("context_length", times=None),))
+    return [call("refund", amount_cents=700), "Paid back."][asked.turn - 2]
+
+
+def listens(asked: Asked) -> Turnlike:
+    """Ends at once, and again when it was told more."""
+    return f"I was told: {'; '.join(asked.said)}"
+
+
+def hears_beside(asked: Asked) -> Turnlike:
+    """Calls first, whatever it is told meanwhile."""
+    return [turn(call("refund", amount_cents=800)), listens(asked)][min(asked.turn, 1)]
+
+
+STORIES = {"one": one, "three": three, "approval": approval}
+OTHERS = {
+    "large": large, "clumsy": clumsy, "long": long, "listens": listens, "hears-beside": hears_beside, "troubled": one,
+    "hurried": one,
+}  # fmt: skip
 
 
 def script(providers: Providers) -> None:
-    for name, story in STORIES.items():
+    for name, story in (STORIES | OTHERS).items():
         providers.script(name, story)
+    providers.fault("overloaded", model="troubled", times=None)
 
 
 def loop(*models: str, stream: bool = False, **given: Any) -> ModelLoop:
@@ -127,6 +166,14 @@ def talker(name: str, decide: ModelLoop) -> Agent:
 
 
 EACH = [(story, protocol, stream) for story in STORIES for protocol in MODELS for stream in (False, True)]
+large_answer = talker("large", loop("anthropic:large", stream=True))
+clumsy_caller = talker("clumsy", loop("openai-chat:clumsy", context=lambda run: f"Today's word: {uuid4()}"))
+long_talker = talker("long", loop("anthropic:long"))
+listener = talker("listens", loop("anthropic:listens", stream=True))
+beside_listener = talker("hears-beside", loop("openai-chat:hears-beside"))
+moved = talker("moved", loop("anthropic:troubled", "openai-chat:one"))  # asks another where the first is overloaded
+hurried = talker("hurried", loop("openai-chat:hurried", stream=True, timeout=1.0))
+either = talker("either", loop("anthropic:one", "openai-chat:one"))
 # Agents are found by a module's names.
 globals().update({
     name_of(*each): talker(name_of(*each), loop(MODELS[each[1]].format(each[0]), stream=each[2])) for each in EACH

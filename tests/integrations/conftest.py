@@ -7,6 +7,8 @@ from journal.payloads import payload_store
 from runs.registry import agents, announce
 from tests.rig.crew import Crew
 from tests.rig.fixtures import ledger as ledger
+from tests.rig.fleet import Fleet
+from tests.rig.fleet import fleet as fleet
 from tests.rig.providers import Providers, running_providers
 
 
@@ -30,3 +32,10 @@ def crew(dsn: str, settings: Any) -> Iterator[Crew]:
     yield crew
     crew.close()
     agents.cache_clear()
+
+
+@pytest.fixture
+def shop_fleet(fleet: Fleet, crew: Crew, providers: Providers) -> Fleet:
+    """Worker processes on the agents of tests.integrations.shop."""
+    fleet.environment |= providers.environment | {"HOLDFAST_AGENTS": "tests.integrations.shop"}
+    return fleet

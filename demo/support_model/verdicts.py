@@ -5,7 +5,7 @@ from typing import Any
 
 from demo.support_model.past import Past, has
 
-BROKEN = ("broken", "cracked", "torn", "damaged", "does not work", "wrong")
+BROKEN = ("broke", "crack", "torn", "damaged", "defect", "faulty", "does not work", "wrong")
 MISSING = ("never arrived", "not arrived", "nothing came", "where is", "still waiting", "not here")
 UNWANTED = ("changed my mind", "do not like", "too small", "too large", "do not need", "return")
 

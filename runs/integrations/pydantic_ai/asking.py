@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as Late
 from typing import Any
@@ -31,13 +32,17 @@ LOOK_SECONDS, LONGEST_THOUGHT = 0.1, 2_000
 
 
 class UnitAsking:
-    """`model`: as the release names it."""
+    """`model`: as the release names it. `native`: kinds of tools that the provider may run inside the request."""
 
-    def __init__(self, unit: Unit, model: str, timeout: float) -> None:
+    def __init__(self, unit: Unit, model: str, timeout: float, native: Collection[str]) -> None:
         self.unit, self.model, self.timeout = unit, model, timeout
+        wanted = {tool.kind for tool in unit.params.model_request_parameters.native_tools}
+        self.undeclared = ", ".join(sorted(wanted - set(native)))
         self.took = 0.0
 
     def next(self, state: RunState, now: float, epoch: int) -> Next:
+        if self.undeclared:
+            return NeedsPerson(f"the provider would run {self.undeclared} itself: native= has to declare it read")
         last = state.model_attempts[-1] if state.model_attempts else None
         if last is not None and last.error is not None and last.seq > state.resumed_seq:
             if last.code in USELESS:

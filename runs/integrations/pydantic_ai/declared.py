@@ -41,6 +41,7 @@ class JournaledAgent:
     name: str
     timeout: float
     deps: Deps
+    native: Mapping[str, str]
     stream: bool
     origin: str  # the module that declares it
     model_name: str
@@ -58,7 +59,7 @@ class JournaledAgent:
             "settings": _plain(settings) if settings and not callable(settings) else {},
             "output": _plain(self.library.output_json_schema()),
             "stream": self.stream,
-        }
+        } | ({"native": dict(self.native)} if self.native else {})
 
     @property
     def functions(self) -> Sequence[Callable[..., Any]]:
@@ -78,7 +79,7 @@ class JournaledAgent:
         if asked["message_history"]:
             given["message_history"] = ModelMessagesTypeAdapter.validate_python(asked["message_history"])
         with replay_scope():
-            return await self.library.run(asked["prompt"], capabilities=[self.durability()], **given)
+            return await self.library.run(asked["prompt"], capabilities=[self.durability()], infer_name=False, **given)
 
     def durability(self) -> Durability:
         return Durability(name=self.name, event_stream_handler=hear if self.stream else None)
@@ -101,6 +102,7 @@ def journaled(
     probes: Mapping[str, Probe] | None = None,
     approval: Mapping[str, Approval] | None = None,
     tools: Mapping[str, Mapping[str, Any]] | None = None,
+    native: Mapping[str, str] | None = None,
     deps: Deps = None,
     timeout: float = 120.0,
     stream: bool | None = None,
@@ -114,17 +116,18 @@ def journaled(
 
     By the tool's name ("server:tool" for a server's, "server:*" for all others of it): `effects`, the effect class of
     each (default "unkeyed"); `probes`; `approval`, who has to agree (with requires_approval=True any approver);
-    `tools`, other settings of `@tool` (timeout, retry, limit, summary …). `deps(run)` makes the agent's deps, anew at
-    each replay. `timeout`: seconds for a model request. `stream`: whether answers are shown while they arrive. The
-    others are those of `Agent`. A run's input is the prompt, or {"prompt": …, "message_history": […]}.
+    `tools`, other settings of `@tool` (timeout, retry, limit, summary …). `native`: tools that the provider runs
+    inside a request, each declared "read". `deps(run)` makes the agent's deps, anew at each replay. `timeout`: seconds
+    for a model request. `stream`: whether answers are shown while they arrive. The others are those of `Agent`. A run's
+    input is the prompt, or {"prompt": …, "message_history": […]}. Raises ValueError.
     """
-    fault = _unfit(agent, name)
+    fault = _unfit(agent) or _unread(native or {})
     if fault is not None:
         raise ValueError(f"journaled agent {name}: {fault}")
     if stream is None:
         stream = getattr(innermost(agent.model), "stream_function", True) is not None
     origin = sys._getframe(1).f_globals["__name__"]
-    slot = JournaledAgent(agent, name, timeout, deps, stream, origin, _model_name(agent.model))
+    slot = JournaledAgent(agent, name, timeout, deps, native or {}, stream, origin, _model_name(agent.model))
     treatment = Treatment(effects or {}, probes or {}, approval or {}, tools or {})
     try:
         durability = slot.durability()
@@ -145,7 +148,7 @@ def asked_of(given: Any) -> dict[str, Any]:
     return {"prompt": given if isinstance(given, str) else json.dumps(given), "message_history": None}
 
 
-def _unfit(agent: Any, name: str) -> str | None:
+def _unfit(agent: Any) -> str | None:
     """Why it cannot be journaled."""
     if not isinstance(agent, LibraryAgent):
         return f"journaled() takes a pydantic_ai.Agent, not {type(agent).__name__}"
@@ -159,6 +162,11 @@ def _unfit(agent: Any, name: str) -> str | None:
     if _retries(agent.model):
         return "its model's HTTP transport retries unseen by the journal: leave it out, the engine asks again"
     return None
+
+
+def _unread(native: Mapping[str, str]) -> str | None:
+    wrong = next((kind for kind, effect in native.items() if effect != "read"), None)
+    return None if wrong is None else f"native={{{wrong!r}: …}}: what a provider runs by itself has to be read"
 
 
 def _retries(model: Any) -> bool:

@@ -30,7 +30,7 @@ from runs.state import RunState
 if TYPE_CHECKING:
     from runs.integrations.pydantic_ai.declared import JournaledAgent
 
-THINKING = 60.0  # seconds for the agent's own code between two units
+THINKING = 600.0  # seconds for the agent's own code between two units; a worker holds the run much sooner
 _driving: dict[UUID, JournaledDriver] = {}  # by run: what a call's thread finds its unit by
 
 
@@ -57,7 +57,7 @@ class JournaledDriver:
         new = [unit for unit in live.waiting.values() if unit.ident not in self.history.slots]
         calls = [unit for unit in new if unit.ident[0] != "model"]
         if not calls:
-            return UnitAsking(new[0], self.slot.model_name, self.slot.timeout)
+            return UnitAsking(new[0], self.slot.model_name, self.slot.timeout, self.slot.native)
         follows = bool(state.decisions) and state.decisions[-1].said is not None
         return sealed_moves(self.agent, Decided([_move(unit) for unit in calls], said=follows))
 

@@ -15,7 +15,6 @@ from pydantic_ai.durable_exec import (
     DurableOperationBackend,
     EventStreamHandlerId,
     ToolsetValidateToolArgumentsId,
-    record_durable_unit,
 )
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolDefinition
 
@@ -38,7 +37,6 @@ class Bound:
         if isinstance(self._operation.operation_id, EventStreamHandlerId):
             return None  # our own handler, which has nothing to do with what is no part of an answer
         payload = await live.unit(self._operation, params)
-        record_durable_unit(executed=False)
         return self._operation.result_codec.load(payload)
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from runs.compared import Diverged
-from runs.integrations.pydantic_ai.live import NOT_YET
+from runs.integrations.pydantic_ai.live import NOT_YET, Unanswered
 from runs.integrations.pydantic_ai.results import as_payload
 from runs.integrations.pydantic_ai.units import Ident, Unit
 from runs.slots import Decision, Slot
@@ -60,7 +60,9 @@ class History:
         slot = self.slots.get(ident)
         if slot is None or not slot.settled:
             return NOT_YET
-        return as_payload(slot, asked_first) if kind == "call" else slot.result
+        if kind == "call":
+            return as_payload(slot, asked_first)
+        return slot.result if slot.outcome == "succeeded" else Unanswered(f"{slot.tool}: {slot.error or slot.outcome}")
 
     def answer(self, unit: Unit) -> Any:
         """As `told`. Raises Diverged if the journal says that another one was made here."""

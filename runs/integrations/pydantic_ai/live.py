@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any
 
+from anyio import to_thread
 from pydantic_ai.durable_exec import (
     DurableOperation,
     DynamicToolsetCallToolParams,
     ModelRequestId,
     ToolsetCallToolParams,
+    record_durable_unit,
 )
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied
 
@@ -25,6 +28,18 @@ PASSES = 25
 STRAGGLERS = 0.05  # seconds
 Answer = Callable[[Unit], Any]
 NOT_YET = object()
+MOST_THREADS = 256  # for what is no coroutine; as many as a worker has for calls
+
+
+class LookFailed(Exception):
+    """What the library wanted to know beside the model's answers and the calls' results cannot be found out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """In place of what a unit comes to: there will never be anything."""
+
+    why: str
 
 
 class Live:
@@ -92,15 +107,23 @@ class Live:
                     self.diverged = diverged
                     return
                 if payload is not NOT_YET:
-                    del self.waiting[unit.ident]
-                    self.answers[unit.ident] = (unit, payload)
-                    if not unit.answered.done():
-                        unit.answered.set_result(payload)
+                    self._tell(unit, payload)
                     told = True
             if not told:
                 return
 
+    def _tell(self, unit: Unit, payload: Any) -> None:
+        del self.waiting[unit.ident]
+        self.answers[unit.ident] = (unit, payload)
+        if unit.answered.done():  # what waited for it was cancelled
+            return
+        if isinstance(payload, Unanswered):
+            unit.answered.set_exception(LookFailed(payload.why))
+        else:
+            unit.answered.set_result(payload)
+
     async def _run(self) -> Any:
+        to_thread.current_default_thread_limiter().total_tokens = MOST_THREADS
         try:
             return await self._begin()
         finally:
@@ -138,7 +161,9 @@ class Live:
             ident = self._numbered("call", params.ctx.tool_call_id or "")
         else:
             ident = self._numbered("unit", name_of(operation))
-        payload = await self._offered(Unit(ident, asyncio.get_running_loop().create_future(), operation, params))
+        unit = Unit(ident, asyncio.get_running_loop().create_future(), operation, params)
+        payload = await self._offered(unit)
+        record_durable_unit(executed=unit.performed)
         if ident[0] == "model":
             self._expected = calls_in(payload)
         return payload

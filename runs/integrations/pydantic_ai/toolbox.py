@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic_ai import Agent as LibraryAgent
@@ -21,8 +21,8 @@ OTHERS = "*"
 
 
 class OpenToolbox(dict[str, Tool]):
-    """Tools by name. One of a server's that nobody has named is there as soon as it is asked for; the release does not
-    name it either."""
+    """Tools by name. One of a server's that nobody has named is there as soon as it is asked for, and so is what looks
+    things up for the library; the release does not name them."""
 
     def __init__(self, tools: Mapping[str, Tool]) -> None:
         super().__init__(tools)
@@ -35,6 +35,8 @@ class OpenToolbox(dict[str, Tool]):
             return default
 
     def __missing__(self, name: str) -> Tool:
+        if name == LOOK_UP:
+            return Treatment().tool(LOOK_UP, effect="read")
         if name not in self._opened:
             toolset, separator, _ = name.partition(":")
             others = super().get(named(toolset, OTHERS)) if separator else None
@@ -48,10 +50,10 @@ class OpenToolbox(dict[str, Tool]):
 class Treatment:
     """What journaled() was told of tools, by name."""
 
-    effects: Mapping[str, Effect]
-    probes: Mapping[str, Probe]
-    approval: Mapping[str, Approval]
-    tools: Mapping[str, Mapping[str, Any]]
+    effects: Mapping[str, Effect] = field(default_factory=dict)
+    probes: Mapping[str, Probe] = field(default_factory=dict)
+    approval: Mapping[str, Approval] = field(default_factory=dict)
+    tools: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def names(self) -> set[str]:

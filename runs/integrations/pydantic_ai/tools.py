@@ -18,9 +18,10 @@ from pydantic import ConfigDict, ValidationError, create_model
 
 from journal.encoding import canonical
 from runs.answer_types import SchemaRefused, faults_of
+from runs.compared import Diverged
 from runs.integrations.pydantic_ai.driver import driver_of
 from runs.integrations.pydantic_ai.results import ASKS_FIRST, FAILED, as_result
-from runs.outcomes import NeedsApproval, PermanentError, TransientError
+from runs.outcomes import NeedsApproval, PermanentError, TransientError, describe
 from runs.tools import Tool, ToolContext
 
 ANYTHING: dict[str, Any] = {"type": "object", "additionalProperties": True}
@@ -75,7 +76,10 @@ def performing(name: str, original: Callable[..., Any] | None = None) -> Callabl
 def perform(ctx: ToolContext, args: dict[str, Any]) -> Any:
     """In a call's thread. What the agent's tool raises is judged like what any tool raises."""
     driver = driver_of(ctx.run_id)
-    unit = driver.unit_of(ctx.step) if driver is not None else None
+    try:
+        unit = driver.unit_of(ctx.step) if driver is not None else None
+    except (TimeoutError, Diverged) as error:  # nothing was sent; what is wrong shows when the next step is decided
+        raise TransientError(f"the agent's code does not come to this call: {describe(error)}") from error
     if driver is None or unit is None:
         raise TransientError("the agent's code does not wait for this call")
     if unit.ident[0] == "unit":

@@ -42,17 +42,20 @@ PASSING = frozenset({"timestamp", "run_id", "conversation_id"})  # new in each r
 
 @dataclass(eq=False)
 class Unit:
-    """One that the agent's code waits for. `asks_first`: nobody has approved it, and somebody has to."""
+    """One that the agent's code waits for. `asks_first`: nobody has approved it, and somebody has to. `performed`: what
+    it comes to was found out in this life of the code."""
 
     ident: Ident
     answered: asyncio.Future[Any]
     operation: DurableOperation[Any, Any, Any] | None = None
     params: Any = None
     asks_first: bool = False
+    performed: bool = False
     context: Context = field(default_factory=copy_context)
 
     def perform(self, params: Any = None, hearing: Callable[[Any], None] | None = None) -> Future[Any]:
         """Do what it does, now, on the loop. Called from a call's thread, whose context variables it gets as well."""
+        self.performed = True
         context = self.context.copy()
         for variable, value in copy_context().items():
             if variable not in context:

@@ -1,20 +1,25 @@
 """Real workers killed around a model's request, in the middle of its answer, and frozen while it comes."""
 
 import signal
+import time
 from typing import Any
 from uuid import UUID
 
 import pytest
+from django.db import connection
 
+from config.embedded.postgres import Postgres
 from demo.providers.seen import Seen
 from journal.entries import Entry, Kind
 from runs.models import Evidence, Run
 from runs.queries import entries_of
 from tests.crash.asked import assert_asked_once, bodies, rounds_of
 from tests.crash.proof import assert_done_once
+from tests.crash.test_outages import server as server
+from tests.rig import talks
 from tests.rig.crew import start, state
 from tests.rig.fleet import Fleet, Hand
-from tests.rig.ledger import Ledger
+from tests.rig.ledger import Ledger, wait_until
 from tests.rig.providers import Providers
 
 # Of the first answer (three calls side by side), or of the second and third.
@@ -22,8 +27,8 @@ POINTS = (
     "after-attempt", "before-model", "after-model", "before-plan", "after-plan", "before-intent", "before-effect:2",
     "after-effect:2", "after-attempt:2", "after-model:2", "before-plan:3", "before-done",
 )  # fmt: skip
-# Where the answer has come and is not committed: with its calls in one append.
-LOSES_AN_ANSWER = ("after-model", "before-plan", "before-intent", "after-model:2", "before-plan:3")
+# Where the answer has come and is not committed: it is with its calls, or with the end, in one append.
+LOSES_AN_ANSWER = ("after-model", "before-plan", "before-intent", "after-model:2", "before-plan:3", "before-done")
 AGENTS = ("three-messages-streamed", "three-chat-whole", "three-responses-streamed")
 
 
@@ -153,3 +158,31 @@ def test_a_drain_waits_for_an_answer_that_is_paid_for(talking: Fleet, ledger: Le
     assert_done_once(ledger, talking.rests(run_id))
     assert_asked_once(run_id, providers.requests)
     assert [seen.turn for seen in providers.requests] == [0, 1]
+
+
+AWAY = 3.0  # seconds
+
+
+@pytest.mark.slow
+def test_an_answer_that_comes_while_the_database_is_away_is_kept_for_it(
+    talking: Fleet, ledger: Ledger, providers: Providers, server: Postgres, settings: Any
+) -> None:
+    talking.environment["HOLDFAST_LEASE_SECONDS"] = str(AWAY * 2)
+    talks.use(settings, providers)
+    providers.fault("hold", turn=0)
+    worker = talking.worker()
+    talking.await_session(worker)
+    talking.sweeper()
+    run_id = start("three-messages-streamed", "Look after it.")
+    talking.until(lambda: len(providers.requests) == 1, "the request is under way")
+    connection.close()
+    server.stop(signal.SIGQUIT)
+    gone = time.monotonic()
+    wait_until(lambda: providers.release() or providers.requests[0].answered, "it is answered")
+    wait_until(lambda: time.monotonic() > gone + AWAY, "the answer waits for the database")
+    process = server.start()
+    process.returncode = 0  # the fixture stops it
+    run = talking.rests(run_id)
+    assert_done_once(ledger, run)
+    assert_asked_once(run_id, providers.requests)
+    assert (run.epoch, [seen.turn for seen in providers.requests]) == (1, [0, 1, 2])

@@ -17,7 +17,7 @@ from journal.encoding import canonical
 from journal.entries import Kind
 from runs.loops.errors import ModelFailed
 from runs.loops.messages import messages_of, parameters_of
-from runs.loops.providers import NOWHERE, Captured, given_address, model_of, settings_of
+from runs.loops.providers import NOWHERE, Captured, given_address, model_of, settings_of, takes_client
 from runs.loops.thread import submit
 from runs.state import RunState, fold
 
@@ -67,7 +67,7 @@ def shown_of(content: Mapping[str, Any], request: Request, model: str, loop: Mod
     if loop is not None and loop.object_of(model) is not None:
         return without_wire(model, request)
     dry = model_of(content["model"], model, dry=True)
-    sent = captured(dry, request)
+    sent = captured(dry, request) if takes_client(model) else None
     if sent is None:
         return without_wire(model, request)
     url = str(sent.url)

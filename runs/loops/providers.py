@@ -23,6 +23,7 @@ from runs.loops.thread import at_end
 
 NOWHERE = "http://unset.invalid"  # in place of an address whose variable is not set here
 CONNECT_SECONDS = 10.0
+OUR_CLIENTS = ("httpx2.", "AsyncHTTPClient", "OpenAIHTTPClient")  # as providers annotate `http_client`
 OPENAI = ("openai", "azure", "meta")  # of the providers that could keep a conversation
 CACHES = ("cache", "anthropic_cache", "anthropic_cache_messages", "anthropic_cache_instructions")
 
@@ -108,11 +109,20 @@ def _surroundings() -> tuple[tuple[str, str], ...]:
 def _provider(name: str, url: str | None, key: str | None, dry: bool) -> Any:
     make: Any = infer_provider_class(name)
     known = inspect.signature(make).parameters
-    given: dict[str, Any] = {"base_url": url, "api_key": key, "http_client": _client(dry)}
+    given: dict[str, Any] = {"base_url": url, "api_key": key}
+    if takes_client(name):
+        given["http_client"] = _client(dry)
     if name.startswith("gateway/"):
         del given["base_url"]
         return gateway_provider(name.removeprefix("gateway/"), **{n: v for n, v in given.items() if v is not None})
     return make(**{word: value for word, value in given.items() if value is not None and word in known})
+
+
+def takes_client(name: str) -> bool:
+    """Whether the provider's requests go through a client of ours, so that they can be stopped before they are sent. Of
+    any other, what would be sent is not known. `name`: of the provider, or of a model of it."""
+    taken = inspect.signature(cast(Any, infer_provider_class(name.partition(":")[0]))).parameters.get("http_client")
+    return taken is not None and any(word in str(taken.annotation) for word in OUR_CLIENTS)
 
 
 def _client(dry: bool) -> httpx2.AsyncClient:

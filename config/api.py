@@ -18,6 +18,7 @@ from runs.rest.api import router as runs
 from runs.rest.bulk_api import router as bulk
 from runs.rest.fleet_api import router as fleet
 from runs.rest.releases_api import router as releases
+from runs.rest.spending_api import router as spending
 from runs.rest.wire import StrictParser, StrictRenderer
 
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -57,6 +58,7 @@ def build_api() -> NinjaAPI:
     api.add_router("", runs)
     api.add_router("", fleet)
     api.add_router("", releases)
+    api.add_router("", spending)
     api.add_router("", bulk)
     api.add_router("", recovery)
     api.add_router("", replays)

@@ -150,6 +150,7 @@ def budget_of(run: Run) -> dict[str, Any]:
         "steps": total.steps - before.steps,
         "tokens": total.tokens - before.tokens,
         "cost": total.cost - before.cost,
+        "unpriced": total.unpriced - before.unpriced,
         "seconds": round(now - began, 3),
     }
     return {"budget": budget, "used": used}

@@ -23,6 +23,7 @@ VERBS: list[tuple[str, str, Any, set[str]]] = [
     ("GET", f"{RUN}/stream", None, VIEWERS),
     ("GET", "/intents", None, VIEWERS),
     ("GET", "/workers", None, VIEWERS),
+    ("GET", "/spending", None, VIEWERS),
     ("GET", "/releases", None, VIEWERS),
     ("GET", "/releases/none@1", None, VIEWERS),
     ("GET", "/releases/none@1/needs", None, VIEWERS),

@@ -165,6 +165,7 @@ API: dict[tuple[str, str], tuple[frozenset[str], Any]] = {
     ("POST", "/runs/{ref}/intents/{seq}/adopt"): (JUDGE, {"evidence": 7, "reason": "test"}),
     ("GET", "/workers"): (ALL, None),
     ("GET", "/releases"): (ALL, None),
+    ("GET", "/spending"): (ALL, None),
     ("GET", "/releases/{release}"): (ALL, None),
     ("GET", "/releases/{release}/needs"): (ALL, None),
     ("GET", "/releases/{release}/rates"): (ALL, None),

@@ -13,9 +13,10 @@ from runs.agents import Agent
 from runs.compared import done_of
 from runs.digests import approval_digest
 from runs.erased import ERASED
+from runs.let_through import way_of
 from runs.loops.declared import ModelLoop
 from runs.moves import Call
-from runs.redeciding import DECISIONS, Divergence, Redecided, Watch, redecide, way_of
+from runs.redeciding import DECISIONS, Divergence, Redecided, Watch, redecide
 from runs.slots import Slot
 from runs.state import RunState, fold
 

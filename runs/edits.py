@@ -14,6 +14,9 @@ EDITABLE: Mapping[str, str] = {
 }  # fmt: skip
 
 
+OF_A_LIBRARY = "This answer was given to another library's agent, whose moves are its own: edit what came of its calls"
+
+
 class CannotEdit(ValueError):
     """An edit names an entry that has nothing to edit."""
 
@@ -39,5 +42,7 @@ def edited(entries: Iterable[Entry], edits: Iterable[Mapping[str, Any]]) -> list
 def put_in(entry: Entry, name: str, value: Any) -> dict[str, Any]:
     """The fields that change with this one. Raises NotInAConversation."""
     if entry.kind == Kind.PLAN and "response" in entry.body:
+        if "digest" in entry.body:
+            raise NotInAConversation(OF_A_LIBRARY)
         return rewritten(entry.seq, entry.body, value)
     return {name: value}

@@ -7,7 +7,6 @@ the recorded results for as long as its moves have the same shape. What a model 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from types import MappingProxyType
@@ -32,12 +31,11 @@ from runs.compared import (
 from runs.engine import drafts
 from runs.engine.drivers import driver_for
 from runs.erased import ERASED
+from runs.let_through import changed_way, way_of, way_recorded
 from runs.loops.declared import ModelLoop
 from runs.mistakes import difference, unknown_tool
 from runs.moves import Call, Decided
-from runs.outcomes import describe
-from runs.policies import ANY_ONE
-from runs.secrets import SecretUnreadable, opened, struck, struck_text, words_of
+from runs.secrets import SecretUnreadable, opened, struck, struck_text
 from runs.slots import Decision, Slot
 from runs.state import RunState, fold
 
@@ -233,6 +231,13 @@ class Telling:
             says = f"The same moves; {which}." if same else f"{which.capitalize()} too."
             self._add(made.seq, made.steps[0], "text", some(recorded), some(now), says)
 
+    def diverged(self, other: Diverged) -> None:
+        """The agent's code asks for something else than is recorded there."""
+        slot = next((slot for slot in self.state.slots.values() if slot.seq == other.seq), None)
+        says = f"The code asks for something else here: {difference(other.recorded, other.attempted)}."
+        self._add(other.seq, slot.step if slot else None, "decision", other.recorded, other.attempted, says)
+        self.found.stopped_at, self.found.stopped_why = other.seq, "its code goes another way from here on"
+
     def otherwise(self, releases: Mapping[str, Mapping[str, Any]]) -> None:
         """A request under another release is another request; what was answered to the recorded one stands."""
         found = asked_otherwise(self.agent.content, self.agent.release_id, releases, self.entries)
@@ -339,61 +344,3 @@ def no_moves(made: Decision) -> str:
     if made.by_model:
         return "The model's answer is not in the journal."
     return "The agent's code decided this; under this release a model decides, which was not asked."
-
-
-def way_recorded(slot: Slot, otherwise: dict[str, Any] | None) -> dict[str, Any]:
-    """`otherwise`: for the policy, where a cut has left the request for approval out."""
-    policy = slot.approval.policy.content if slot.approval is not None else otherwise or ANY_ONE.content
-    refused = (slot.error or "") if slot.gate == "invalid" else ""
-    return told_way(slot.effect, policy if slot.gate == "approval" else None, refused)
-
-
-def way_of(agent: Agent, call: Call) -> dict[str, Any]:
-    """How the call would be let through now: its effect class, and who has to approve it; or why it is refused."""
-    tool = agent.toolbox[call.tool]
-    try:
-        refused = "; ".join(drafts.faults(agent, call))
-    except Exception as error:
-        refused = describe(error)
-    if refused:
-        return told_way(tool.effect, None, without_secrets(refused, call))
-    try:
-        policy = tool.policy_for(deepcopy(call.args))
-    except BaseException as error:  # an agent's code, like any other of it
-        said = f"whether it needs approval cannot be said: its predicate raised {describe(error)}"
-        return told_way(tool.effect, None, without_secrets(said, call))
-    return told_way(tool.effect, policy.content if policy is not None else None, "")
-
-
-def told_way(effect: str, approval: dict[str, Any] | None, refused: str) -> dict[str, Any]:
-    return {"effect": effect, "approval": approval} | ({"refused": refused} if refused else {})
-
-
-def without_secrets(text: str, call: Call) -> str:
-    try:
-        return struck_text(text, tuple(words_of(call.args)))
-    except (SecretUnreadable, RecursionError):  # the latter: a value that contains itself, which is refused anyway
-        return struck_text(text)
-
-
-def changed_way(tool: str, then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """What differs in how a call is let through, in a sentence."""
-    said = []
-    if "refused" in then:
-        return f"{tool} refused these arguments; it would be called now."
-    if then["effect"] != now["effect"]:
-        said.append(f"its effect class was {then['effect']} and is {now['effect']} now")
-    if then["approval"] is None and now["approval"] is not None:
-        said.append(f"it was sent unasked, and would wait for approval by {who(now['approval'])} now")
-    elif then["approval"] is not None and now["approval"] is None:
-        said.append(f"it waited for approval by {who(then['approval'])}, and would be sent unasked now")
-    elif then["approval"] != now["approval"]:
-        parts = [f"{name}: {then['approval'].get(name)!r}, now {value!r}" for name, value in now["approval"].items()
-                 if then["approval"].get(name) != value]  # fmt: skip
-        said.append(f"its approval has another policy ({'; '.join(parts)})")
-    return f"{tool}: {'; '.join(said)}."
-
-
-def who(policy: Mapping[str, Any]) -> str:
-    count = policy.get("quorum", 1)
-    return f"{policy.get('group')}" if count == 1 else f"{count} of {policy.get('group')}"

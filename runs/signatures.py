@@ -6,9 +6,11 @@ import functools
 import inspect
 import typing
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic_core import to_jsonable_python
 
 from runs.calling import ToolContext
 
@@ -97,3 +99,12 @@ def split(args: Mapping[str, Any], parameters: list[Parameter]) -> tuple[list[An
     for parameter in parameters[: last + 1]:
         by_place.append(named.pop(parameter.name, parameter.default))
     return by_place, named
+
+
+def plain_values(value: Any) -> Any:
+    """In JSON's own types and Decimals, which a text could not be compared with."""
+    if isinstance(value, dict):
+        return {name: plain_values(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain_values(item) for item in value]
+    return value if isinstance(value, Decimal) else to_jsonable_python(value)

@@ -24,7 +24,7 @@ from runs.calling import made_under
 from runs.limits import Limit, Rate, as_limit, missing_keys, value_of
 from runs.outcomes import Absent, Found, PermanentError, Undecided
 from runs.policies import ANY_ONE, Policy
-from runs.signatures import hints_of, is_context, model_of, name_of, parameters_of, plain_of, split
+from runs.signatures import hints_of, is_context, model_of, name_of, parameters_of, plain_of, plain_values, split
 
 Effect = Literal["read", "keyed", "probed", "unkeyed"]
 EFFECTS: tuple[str, ...] = typing.get_args(Effect)
@@ -141,12 +141,13 @@ class Tool:
         fields, others = self._field_of, read.model_extra or {}
         return {name: getattr(read, fields[name]) if name in fields else others[name] for name in args}
 
-    def read_as_json(self, args: Mapping[str, Any]) -> dict[str, Any]:
-        """These arguments as its types read them, in JSON: the number that a text stands for. What a predicate judges
-        and a person approves is then what the function gets. As they are, where reading twice is not reading once."""
+    def normal(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        """A model's arguments as their types read them, in JSON's own types and Decimals: the number that a text stands
+        for. What a predicate judges and a person approves is then what the function gets. As they are, where reading
+        twice is not reading once."""
         try:
             read = self._arguments.model_validate(args)
-            plain = read.model_dump(mode="json", exclude_unset=True)
+            plain = plain_values(read.model_dump(exclude_unset=True))
             fields = self._field_of
             given = {name: plain[fields.get(name, name)] for name in args}
             return given if self._arguments.model_validate(given) == read else dict(args)

@@ -11,6 +11,7 @@ from runs.engine.asking import LeaveOut, Line, NeedsPerson, Next, Ready
 from runs.engine.calls import Ended, Raised, Returned
 from runs.loops import policy
 from runs.loops.errors import ModelFailed
+from runs.moves import some
 from runs.run_view import RunView
 from runs.secrets import struck_text
 
@@ -41,20 +42,31 @@ class LoopAsking:
                 return self._ready(state, model, extra)
 
     def _ready(self, state: RunState, model: str, extra: dict[str, Any]) -> Next:
-        from runs.loops import asking
-
         told: dict[str, Any] = {"model": model} | extra
         if self.loop.context is not None and state.context is None:
             told["context"] = struck_text(str(self.loop.context(RunView(state))))
         # The request is of the state that the ATTEMPT leads to; folding it sets the same once more.
         state.affinity = told.get("affinity", state.affinity)
         state.context = told.get("context", state.context)
-        try:
-            self.prepared = asking.prepare(self.agent.content, state, model, self.loop)
-        except ModelFailed as failed:
-            return NeedsPerson(f"{model} cannot be asked: {struck_text(failed.says)}")
-        prepared = self.prepared
+        prepared, refused = self._prepared(state, model)
+        if prepared is None:
+            return NeedsPerson("; ".join(f"{name} cannot be asked: {why}" for name, why in refused.items()))
+        self.prepared = prepared
+        told |= {"model": prepared.model} | some(passed_over=refused or None)
         return Ready(told | {"digest": prepared.digest, "size": prepared.size, "client": prepared.client})
+
+    def _prepared(self, state: RunState, model: str) -> tuple[Prepared | None, dict[str, str]]:
+        """The request, of this model or the first behind it that this worker can ask; and why not those before it."""
+        from runs.loops import asking
+
+        refused: dict[str, str] = {}
+        names = self.loop.names
+        for name in names[names.index(model) :]:
+            try:
+                return asking.prepare(self.agent.content, state, name, self.loop), refused
+            except ModelFailed as failed:
+                refused[name] = struck_text(failed.says)
+        return None, refused
 
     def ask(self, line: Line) -> Any:
         from runs.loops import asking

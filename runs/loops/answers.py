@@ -142,14 +142,14 @@ def _take(reading: Reading, call: dict[str, Any]) -> None:
     elif tool is None:
         raise Wrong("unknown_tool", _unknown(reading, name))
     else:
-        args = _arguments(call)
-        sealed = sealed_by(tool.contract["parameters"] if tool.has_secrets else None, args)
+        args, schema = _arguments(call), tool.contract["parameters"] if tool.has_secrets else None
+        sealed = sealed_by(schema, args)
         if any(True for _ in seals_in(sealed)):
             reading.words.update(words_of(sealed))
             _strike_arguments(call, sealed)
         if faults := _faults(tool, args):
             raise Wrong("arguments", "The arguments are not right:\n" + "\n".join(f"- {f}" for f in faults))
-        reading.moves.append({"call": name, "args": sealed, "id": call["tool_call_id"]})
+        reading.moves.append({"call": name, "args": sealed_by(schema, tool.normal(args)), "id": call["tool_call_id"]})
 
 
 def _arguments(call: dict[str, Any]) -> dict[str, Any]:

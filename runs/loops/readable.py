@@ -77,7 +77,7 @@ def _said_by_tag(said: dict[str, Any]) -> Any:
         case "payload":
             return f"[{said['size']} bytes of {said['media_type']}, not shown]"
         case "bytes":
-            return f"[{len(said['base64']) * 3 // 4} bytes, not shown]"
+            return f"[{len(said['base64'].rstrip('=')) * 3 // 4} bytes, not shown]"
         case _:
             return f"[a value of type {said.get('type', '?')}, not kept]"
 

@@ -17,7 +17,7 @@ from runs.memory.store import ENDED, Memory, MemoryRun
 from runs.memory.worker import MemoryWorker
 from runs.slots import Slot
 from runs.state import RunState, fold
-from runs.testing.fakes import Behaviours, Each, World, faked
+from runs.testing.fakes import Behaviours, Each, FakeTool, World, faked
 from runs.testing.models import ScriptedLoop, scripted
 from runs.testing.people import People, only_reminds, times_of
 
@@ -289,6 +289,8 @@ class Trial(People):
     def assert_once(self, tool: Any) -> None:
         """This tool acted exactly once for each of its calls that succeeded, and never twice for any key."""
         name = getattr(tool, "name", tool)
+        if name in self.agent.toolbox and not isinstance(self.agent.toolbox[name], FakeTool):
+            raise ValueError(f"{name} is given as testing.REAL: what it did is known where it did it, not here")
         calls = [slot for slot in self.calls if slot.tool == name]
         if not calls:
             raise AssertionError(f"the run never called {name}; it called {[slot.tool for slot in self.calls]}")

@@ -113,6 +113,27 @@ def test_a_model_that_is_gone_for_good_is_not_asked_in_later_turns_before_somebo
     assert len(providers.asked("m")) == 1
 
 
+def test_a_model_whose_key_this_worker_lacks_is_passed_over_for_the_fallback(providers: Providers) -> None:
+    providers.script("n", ["Second."])
+    agent = desk("anthropic:m", "openai:n", api_key={"anthropic": "$A_KEY_THAT_NOBODY_SET"})
+    trial = run(agent)
+    assert trial.result == "Second."
+    [attempt] = kinds(trial, Kind.ATTEMPT)
+    assert attempt["model"] == "openai:n"
+    assert "A_KEY_THAT_NOBODY_SET" in attempt["passed_over"]["anthropic:m"]
+    alone = run(desk("anthropic:m", api_key="$A_KEY_THAT_NOBODY_SET"))
+    assert alone.status == "held" and "A_KEY_THAT_NOBODY_SET" in alone.reason
+
+
+def test_the_texts_that_a_model_gives_for_numbers_are_numbers_to_the_predicate_and_the_approver(
+    providers: Providers,
+) -> None:
+    providers.script("m", [turn(Call("refund", '{"order": "o-1", "cents": "5000"}')), "All right."])
+    trial = run(desk("anthropic:m"))
+    assert trial.status == "awaiting_approval"
+    assert trial.calls[0].args == {"order": "o-1", "cents": 5000}
+
+
 def test_a_refusal_goes_to_the_fallback_and_costs_what_it_cost(providers: Providers) -> None:
     providers.script("m", ["First."])
     providers.script("n", ["Second."])

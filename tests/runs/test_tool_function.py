@@ -477,12 +477,15 @@ def test_a_test_sets_the_call_itself() -> None:
 
 
 @tool(effect="read")
-def decide_on(express: bool, cents: int, day: date | None = None, codes: list[int] = []) -> None:  # noqa: B006
+def decide_on(
+    express: bool, cents: int, day: date | None = None, codes: list[int] | None = None, fee: Decimal = Decimal()
+) -> None:
     """Nothing."""
 
 
 def test_what_is_approved_is_what_the_function_gets() -> None:
     given = {"express": "true", "cents": "600", "day": "2026-01-02T00:00:00", "codes": ["1", 2]}
-    assert decide_on.read_as_json(given) == {"express": True, "cents": 600, "day": "2026-01-02", "codes": [1, 2]}
-    assert decide_on.read_as_json({"cents": "many"}) == {"cents": "many"}
-    assert decide_on.read_as_json({"express": False, "cents": 1}) == {"express": False, "cents": 1}
+    assert decide_on.normal(given) == {"express": True, "cents": 600, "day": "2026-01-02", "codes": [1, 2]}
+    assert decide_on.normal({"cents": "many"}) == {"cents": "many"}
+    assert decide_on.normal({"express": False, "cents": 1}) == {"express": False, "cents": 1}
+    assert decide_on.normal({"express": False, "cents": 1, "fee": "0.10"})["fee"] == Decimal("0.10")

@@ -152,7 +152,7 @@ def recomputed(content: Mapping[str, Any], entries: Sequence[Entry], asked: Entr
     """The request, or why it cannot be made again."""
     if "digest" not in asked.body:
         return None, "a function of the agent's code was asked, not a provider: what it was given is the journal"
-    if "library" in model_in(content):
+    if "stream" not in model_in(content):
         return None, "the agent makes its requests itself; the journal has what its library told of this one"
     try:
         until = resolved(entries, asked.seq)

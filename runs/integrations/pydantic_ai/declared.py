@@ -58,7 +58,7 @@ class JournaledAgent:
             "prompt": "\n\n".join(texts),
             "settings": _plain(settings) if settings and not callable(settings) else {},
             "output": _plain(self.library.output_json_schema()),
-            "stream": self.stream,
+            "streamed": self.stream,
         } | ({"native": dict(self.native)} if self.native else {})
 
     @property

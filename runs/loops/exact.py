@@ -114,6 +114,9 @@ async def _send(model: Model[Any], request: Request) -> None:
 def without_wire(model: str, request: Request) -> Exact:
     """Of a model that is an object: what it is asked, as JSON."""
     messages = ModelMessagesTypeAdapter.dump_python(request.messages, mode="json")
+    for told in messages:  # the time of an entry is a guess until it is committed, and no provider is told it
+        for timed in (told, *told["parts"]):
+            timed.pop("timestamp", None)
     tools = [[tool.name, tool.description, tool.parameters_json_schema] for tool in request.parameters.function_tools]
     prompt = [part.content for part in request.parameters.instruction_parts or ()]
     settings = {name: value for name, value in request.settings.items() if name != "request_timeout"}

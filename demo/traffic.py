@@ -119,6 +119,6 @@ def programme(every: float) -> list[Part]:
     return [
         Part("refund-desk", every, 20, 300.0, 20, refund),
         Part("travel-booking", 25.0, 4, 900.0, 3, journey, first=3.0),
-        Part("support", *tickets, ticket, first=1.0),
+        Part("support", *tickets, ticket, first=3.0),
         Part("ledger-migration", 600.0, 2, 7_200.0, 1, migration, first=8.0),
     ]

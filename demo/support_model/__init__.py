@@ -87,7 +87,8 @@ def _pay(past: Past, verdict: Verdict) -> Iterator[Block]:
             [verdict.decided],
         )
     slips = past.dice[1] % 5 == 0 and not past.of("refund")
-    yield call("refund", order_id=order_id, amount_cents=money(cents) if slips else cents, reason=verdict.decided)
+    reason = verdict.decided.partition(":")[0]
+    yield call("refund", order_id=order_id, amount_cents=money(cents) if slips else cents, reason=reason)
 
 
 def _write(past: Past, verdict: Verdict) -> Iterator[Block]:

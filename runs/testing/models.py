@@ -13,13 +13,14 @@ from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
+from uuid import UUID
 
 from journal.encoding import canonical
 from journal.entries import Draft, Entry, Kind
 from runs.agents import Agent
 from runs.compared import Judge
 from runs.engine import drafts
-from runs.engine.asking import Line, Next, Ready
+from runs.engine.asking import Line
 from runs.engine.calls import Ended, Returned, finish
 from runs.engine.drivers import Driver, ModelDriver
 from runs.engine.loop import LoopAsking
@@ -29,7 +30,6 @@ from runs.loops.declared import FINAL_RESULT, WRAPPED, ModelLoop, is_wrapped
 from runs.loops.errors import ModelFailed
 from runs.loops.readable import plain
 from runs.run_view import RunView
-from runs.secrets import struck_text
 from runs.state import MODEL_ACTOR, RunState
 from runs.testing.fakes import REAL, Each, NotFaked
 
@@ -171,35 +171,41 @@ def _seen(view: RunView) -> str:
     return f"The last that it was told: {last.content!r:.500}"
 
 
+@dataclass(frozen=True, slots=True)
+class NotSent:
+    """In place of a request. `digest`: of what the model is told."""
+
+    model: str
+    digest: str
+    size: int
+    view: RunView
+    run_id: UUID
+    client: str = CLIENT
+
+
 class ScriptedAsking(LoopAsking):
     """The loop's own way of asking, without a request: there is nobody to send it to."""
 
     loop: ScriptedLoop
+    prepared: Any  # a NotSent
 
-    def _ready(self, state: RunState, model: str, extra: dict[str, Any]) -> Next:
-        told: dict[str, Any] = {"model": model} | extra
-        if self.loop.context is not None and state.context is None:
-            told["context"] = struck_text(str(self.loop.context(RunView(state))))
-        state.affinity = told.get("affinity", state.affinity)
-        state.context = told.get("context", state.context)
-        self.asked, self.view = model, RunView(state)
-        self.run_id = state.run_id
+    def _prepared(self, state: RunState, model: str) -> tuple[Any, dict[str, str]]:
         body = canonical([[turn.by, turn.id, turn.content, turn.outcome] for turn in turns_of(state)])
-        return Ready(told | {"digest": hashlib.sha256(body).hexdigest(), "size": len(body), "client": CLIENT})
+        return NotSent(model, hashlib.sha256(body).hexdigest(), len(body), RunView(state), state.run_id), {}
 
     def ask(self, line: Line) -> Any:
-        given = self.loop.next_answer(self.run_id, self.view)
+        given = self.loop.next_answer(self.prepared.run_id, self.prepared.view)
         if isinstance(given, Failed):
             raise ModelFailed(given.code, given.says, retry_after=given.retry_after)
         return self._as_if_answered(given)
 
     def _as_if_answered(self, given: Answered) -> Answer:
-        number = sum(made.said is not None for made in self.view._state.decisions) + 1
+        number = sum(made.said is not None for made in self.prepared.view._state.decisions) + 1
         parts = [_part(self.loop, part, f"call-{number}-{at}") for at, part in enumerate(given.parts, 1)]
-        provider, _, name = self.asked.partition(":")
+        provider, _, name = self.prepared.model.partition(":")
         stored = {"parts": parts, "model_name": name, "provider_name": provider, "finish_reason": given.finish,
                   "kind": "response", "state": "complete"}  # fmt: skip
-        return cast("Answer", Stand(Response(given, name, provider), stored, self.asked))
+        return cast("Answer", Stand(Response(given, name, provider), stored, self.prepared.model))
 
     def answer(self, how: Ended, state: RunState, seen: int, now: float) -> Draft:
         if isinstance(how, Returned):
@@ -209,7 +215,9 @@ class ScriptedAsking(LoopAsking):
         if not isinstance(failed, ModelFailed):  # the test's own mistake
             raise failed
         due = now + (failed.retry_after or 0.0)
-        return drafts.failure(None, failed.says, due, code=failed.code, model=self.asked, status=None, request_id=None)
+        return drafts.failure(
+            None, failed.says, due, code=failed.code, model=self.prepared.model, status=None, request_id=None
+        )
 
 
 def _part(loop: ModelLoop, part: ToolCalled | Said, id: str) -> dict[str, Any]:

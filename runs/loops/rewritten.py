@@ -26,7 +26,7 @@ def rewritten(seq: int, said: Mapping[str, Any], moves: Sequence[Mapping[str, An
     """The fields of an answer's body that these moves change. `seq`: of its PLAN; ids of new calls come from it.
     Raises NotInAConversation."""
     if all("call" in move for move in moves):
-        made = with_ids(seq, moves)
+        made = with_ids(seq, moves, {reply["id"] for reply in said.get("replies", ())})
         response = with_calls(said["response"], said.get("moves", ()), made)
     elif len(moves) == 1 and "finish" in moves[0]:
         made = [dict(moves[0])]
@@ -36,9 +36,10 @@ def rewritten(seq: int, said: Mapping[str, Any], moves: Sequence[Mapping[str, An
     return {"moves": made, "response": response} | ({"feedback": None} if "feedback" in said else {})
 
 
-def with_ids(seq: int, moves: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Two calls of one id could not be told apart: the second gets one of its own."""
-    taken: set[str] = set()
+def with_ids(seq: int, moves: Sequence[Mapping[str, Any]], answered: set[str]) -> list[dict[str, Any]]:
+    """Two calls of one id could not be told apart: the second gets one of its own. `answered`: ids of calls that were
+    answered at once, and are no moves."""
+    taken = set(answered)
     made = []
     for place, move in enumerate(moves, 1):
         id = move.get("id")

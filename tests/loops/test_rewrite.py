@@ -8,6 +8,8 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from journal.entries import Entry, Kind
 from runs.edits import CannotEdit, edited
@@ -61,6 +63,12 @@ def test_a_signed_thought_stays_where_the_provider_refuses_an_answer_without_it(
     assert parts_of(body, REFUND)[0] == THOUGHT and len(parts_of(body, REFUND)) == 2
 
 
+def test_an_id_that_was_answered_at_once_is_no_moves() -> None:
+    body = said(PLANNED, part(LOOK), moves=[LOOK]) | {"replies": [{"id": "p1", "tool": "update_plan"}]}
+    made = rewritten(3, body, [LOOK | {"id": "p1"}])
+    assert [move["id"] for move in made["moves"]] == ["edited_3_1"] and made["response"]["parts"][0] == PLANNED
+
+
 def test_an_end_is_put_in_place_of_calls_and_calls_in_place_of_an_end() -> None:
     assert parts_of(said(TEXT, part(LOOK), PLANNED, moves=[LOOK]), {"finish": "No refund."}) == [
         PLANNED, {"content": "No refund.", "part_kind": "text"},
@@ -81,3 +89,34 @@ def test_other_moves_are_no_part_of_a_conversation() -> None:
     with pytest.raises(CannotEdit, match="In a conversation"):
         edited([entry], [{"seq": 1, "value": [{"sleep": 5}]}])
     assert edited([entry], [{"seq": 1, "value": [{"finish": "x"}]}])[0].body["moves"] == [{"finish": "x"}]
+
+
+# -- whatever is edited -----------------------------------------------------------------------------------------------
+
+IDS = st.sampled_from(["c1", "c2", "c3", "c4", None])
+MOVES = st.builds(
+    lambda tool, n, id: {"call": tool, "args": {"n": n}} | ({"id": id} if id is not None else {}),
+    st.sampled_from(["look", "refund"]), st.integers(0, 3), IDS,
+)  # fmt: skip
+ANSWERS = st.lists(MOVES.filter(lambda move: "id" in move), max_size=4, unique_by=lambda move: str(move["id"]))
+
+
+BESIDE = st.lists(st.sampled_from([TEXT, THOUGHT, PLANNED]), max_size=3)
+PROVIDERS = st.sampled_from(["openai", "anthropic"])
+
+
+@given(ANSWERS, st.lists(MOVES, min_size=1, max_size=5), BESIDE, PROVIDERS)
+def test_the_calls_of_the_answer_are_the_moves(before: Any, now: Any, beside: Any, provider: str) -> None:
+    beside = [each for at, each in enumerate(beside) if each is not PLANNED or PLANNED not in beside[:at]]
+    made = rewritten(9, said(*beside, *map(part, before), moves=before, provider=provider), now)
+    told = {each["tool_call_id"]: each for each in made["response"]["parts"] if each["part_kind"] == "tool-call"}
+    ids = [move["id"] for move in made["moves"]]
+    assert len(set(ids)) == len(ids) == len(now) and set(told) - {"p1"} == set(ids)
+    for move in made["moves"]:
+        args = told[move["id"]]["args"]
+        assert (told[move["id"]]["tool_name"], json.loads(args) if isinstance(args, str) else args) == (
+            move["call"], move["args"],
+        )  # fmt: skip
+    again = rewritten(9, made, made["moves"])
+    assert (again["moves"], again["response"]) == (made["moves"], made["response"]), "once is enough"
+    assert ("p1" in told) is (PLANNED in beside)

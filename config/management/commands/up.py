@@ -8,7 +8,7 @@ from config.embedded import EmbeddedError
 from config.environment import read_environment
 from config.installation import Installation, InstallationError, free_port, port_is_free
 from config.supervisor import Plan, Supervisor, print_line
-from demo.model import ModelUnusable, real_model
+from demo.model import EXAMPLE, VARIABLE, ModelUnusable, real_model
 
 PAYMENTS_PORT, MODELS_PORT = 8010, 8012  # 8011 is the mailroom's
 
@@ -22,7 +22,8 @@ class Command(BaseCommand):
         parser.add_argument(
             "--workers", type=int, default=2, metavar="N", help="worker processes (default: %(default)s)"
         )
-        parser.add_argument("--no-demo", action="store_true", help="no demo agents, runs and payments service")
+        no_demo = f"no demo agents, runs and services ({VARIABLE}={EXAMPLE} gives its support agent a real model)"
+        parser.add_argument("--no-demo", action="store_true", help=no_demo)
         parser.add_argument("--data", metavar="DIR", help="where everything is kept (HOLDFAST_DATA, or var/)")
         parser.add_argument("--reload", action="store_true", help="development: restart workers when agents change")
         parser.add_argument(

@@ -1,5 +1,6 @@
 """`HOLDFAST_AGENTS=tests.machine.agents`: programs on the world's tools."""
 
+from tests.machine.talker import talker as talker
 from tests.machine.world import TOOLS
 from tests.rig.script import scripted
 

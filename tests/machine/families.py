@@ -7,24 +7,27 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from tests.machine.agents import DRIVERS
+from tests.machine.agents import DRIVERS, talker
 from tests.machine.machine import MOST_FORKS, MOST_RUNS, Machine, any_of, either, points, some_slices
 from tests.machine.world import TOOLS, TROUBLES, WORLD
 from tests.rig.crew import start
 
 ACTING = sorted(TOOLS.keys() - {"look"})
-calls = st.lists(st.sampled_from(ACTING).map(lambda name: ["call", name]), min_size=1, max_size=3)
+openings = st.tuples(
+    st.lists(st.sampled_from(ACTING).map(lambda name: ["call", name]), min_size=1, max_size=3),
+    st.sampled_from([*DRIVERS, talker.name]),
+)
 
 
 class Families(Machine):
     @initialize(
-        program=calls, driver=st.sampled_from(DRIVERS), deaths=st.lists(points, max_size=4),
+        opening=openings, deaths=st.lists(points, max_size=4),
         kinds=st.lists(st.sampled_from(TROUBLES), max_size=4),
     )  # fmt: skip
-    def open_with(self, program: list[Any], driver: str, deaths: list[int], kinds: list[str]) -> None:
+    def open_with(self, opening: tuple[list[Any], str], deaths: list[int], kinds: list[str]) -> None:
         self.deaths = deaths
         WORLD.troubles.extend(kinds)
-        self.roots.append(start(driver, program))
+        self.roots.append(start(opening[1], opening[0]))
         self.fork(0, 0)
 
     @rule()

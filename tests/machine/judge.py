@@ -17,6 +17,7 @@ from runs.models import ENDED, Permit, Run
 from runs.queries import entries_of
 from runs.slots import Slot
 from runs.state import RunState, fold
+from tests.machine.talker import judge_conversation, judge_end_of_talk, talker
 from tests.machine.world import WORLD
 from tests.rig.crew import told
 from tests.rig.script import gave
@@ -60,6 +61,8 @@ def judge(run: Run, last_epoch: int) -> None:
     judge_row(run, state, about)
     judge_effects(state, about)
     judge_tree(run, state, about)
+    if run.agent == talker.name:
+        judge_conversation(run.id, entries, about)
 
 
 def judge_entries(entries: Sequence[Entry], about: object) -> None:
@@ -213,6 +216,9 @@ def judge_end(run: Run) -> None:
     if state.done is None or "result" not in state.done:
         return
     slots, expected = list(state.slots.values()), []
+    if run.agent == talker.name:
+        judge_end_of_talk(state, slots, about)
+        return
     for statement in state.input:
         width = len(statement[1]) if statement[0] in ("all", "first") else 1
         expected.append(gave(statement, slots[:width]))

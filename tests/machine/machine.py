@@ -29,9 +29,8 @@ from runs.gates import lift_gate, place_gate
 from runs.models import Gate, Permit, Run
 from runs.queries import state_of
 from runs.slots import Slot
-from tests.machine.agents import DRIVERS
 from tests.machine.judge import judge, judge_end, judge_families
-from tests.machine.programs import programs
+from tests.machine.programs import started
 from tests.machine.world import CHANGEABLE, TOOLS, TROUBLES, WORLD
 from tests.rig.crew import CrashHere, Crew, start
 from tests.rig.robot import APPROVERS, Robot, tree_of, tried
@@ -88,19 +87,19 @@ class Machine(RuleBasedStateMachine):
     # -- runs and workers -------------------------------------------------------------------------------------------
 
     @initialize(
-        program=programs(2), driver=st.sampled_from(DRIVERS), deaths=st.lists(points, max_size=4),
+        opening=started(2), deaths=st.lists(points, max_size=4),
         kinds=st.lists(st.sampled_from(TROUBLES), min_size=2, max_size=8),
     )  # fmt: skip
-    def open_with(self, program: list[Any], driver: str, deaths: list[int], kinds: list[str]) -> None:
+    def open_with(self, opening: tuple[list[Any], str], deaths: list[int], kinds: list[str]) -> None:
         """`deaths`: at which points workers die when all else is over, and the runs are driven to their end."""
         self.deaths = deaths
         WORLD.troubles.extend(kinds)
-        self.roots.append(start(driver, program))
+        self.roots.append(start(opening[1], opening[0]))
 
     @precondition(lambda self: len(self.roots) < MOST_RUNS)
-    @rule(program=programs(2), driver=st.sampled_from(DRIVERS), deadline=st.sampled_from([None, None, 0.3]))
-    def begin(self, program: list[Any], driver: str, deadline: float | None) -> None:
-        self.roots.append(start(driver, program, deadline=deadline))
+    @rule(opening=started(2), deadline=st.sampled_from([None, None, 0.3]))
+    def begin(self, opening: tuple[list[Any], str], deadline: float | None) -> None:
+        self.roots.append(start(opening[1], opening[0], deadline=deadline))
 
     @precondition(lambda self: len(self.roots) < MOST_RUNS + MOST_FORKS)
     @rule(which=any_of, at=any_of)

@@ -21,7 +21,7 @@ MET = (
     "died", "stolen", "interfered", "acted", "lost before", "done", "failed",
     "cancelled", "call succeeded", "call failed", "sleep succeeded", "signal succeeded", "signal expired",
     "ask succeeded", "ask expired", "child succeeded", "child cancelled", "call expired", "edited", "forked",
-    "repeated",
+    "repeated", "answered",
 )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ import threading
 from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 import psycopg
 
@@ -29,6 +30,8 @@ class World:
     troubles: deque[str] = field(default_factory=deque)
     wrong: list[str] = field(default_factory=list)
     tally: Counter[str] = field(default_factory=Counter)
+    heard: set[str] = field(default_factory=set)  # digests of what models were told
+    judged: set[tuple[UUID, int]] = field(default_factory=set)  # requests of which that was looked up
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def reset(self, dsn: str) -> None:
@@ -37,6 +40,8 @@ class World:
         self.sent.clear()
         self.troubles.clear()
         self.wrong.clear()
+        self.heard.clear()
+        self.judged.clear()
 
     def acted(self, key: str) -> int:
         return self.acts[key]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+import threading
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from journal.entries import Draft
@@ -10,6 +14,7 @@ from runs.engine.asking import Later as AskLater
 from runs.engine.asking import LeaveOut, Line, NeedsPerson, Next, Ready
 from runs.engine.calls import Ended, Raised, Returned
 from runs.loops import policy
+from runs.loops.declared import ModelLoop
 from runs.loops.errors import ModelFailed
 from runs.moves import some
 from runs.run_view import RunView
@@ -18,8 +23,9 @@ from runs.secrets import struck_text
 if TYPE_CHECKING:
     from runs.agents import Agent
     from runs.loops.asking import Prepared
-    from runs.loops.declared import ModelLoop
     from runs.state import RunState
+
+log = logging.getLogger("holdfast.loops")
 
 
 class LoopAsking:
@@ -88,3 +94,23 @@ class LoopAsking:
             None, struck_text(failed.says), now + (failed.retry_after or 0.0), code=failed.code, model=model,
             status=failed.status, request_id=failed.request_id,
         )  # fmt: skip
+
+
+def load_wire(agents: Iterable[Agent]) -> None:
+    """The wire side and the clients of the models that these agents ask, in a thread of its own: seconds that the first
+    run need not wait, and code of the moment at which the worker started, whatever is installed over it later."""
+    loops = [agent for agent in agents if isinstance(agent.decide, ModelLoop)]
+    if loops:
+        threading.Thread(target=_load, args=(loops,), name="load clients", daemon=True).start()
+
+
+def _load(agents: Sequence[Agent]) -> None:
+    try:
+        from runs.loops import answers, asking, failures, providers  # noqa: F401
+
+        for agent in agents:
+            for name in (agent.content["model"]["name"], *agent.content["model"].get("fallback", ())):
+                with suppress(ModelFailed):  # whoever asks it hears why
+                    providers.model_of(agent.content["model"], name, dry=True)
+    except Exception:  # as of a process that ends meanwhile
+        log.warning("the clients of models are not loaded yet", exc_info=True)

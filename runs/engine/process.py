@@ -15,6 +15,7 @@ from django.conf import settings
 
 from journal.payloads import payload_store
 from runs.dispatch import dispatch
+from runs.engine.loop import load_wire
 from runs.engine.sessions import Session
 from runs.engine.worker import Worker
 from runs.registry import agents
@@ -58,6 +59,7 @@ def open_worker(
     connections = 4 if pool == "threads" else 1
     _worker = Worker(settings.HOLDFAST_DSN, session, agents(), payload_store(), dispatch, connections)
     _worker.on_end = on_end
+    load_wire(agents().values())
     if _leaving.is_set():
         leave_at_once()
     return _worker

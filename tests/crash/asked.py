@@ -11,7 +11,10 @@ from uuid import UUID
 
 from demo.providers.seen import Seen
 from journal.entries import Entry, Kind
-from runs.queries import entries_of
+from runs.loops.exact import exact_of
+from runs.models import Run
+from runs.queries import entries_of, state_of
+from runs.registry import agents
 
 CACHE_KEY = "prompt_cache_key"
 
@@ -56,6 +59,17 @@ def assert_asked_once(run_id: UUID, seen: Sequence[Seen]) -> None:
         if plan is not None:
             assert any(one.digest == attempts[-1].body["digest"] for one in mine), about
     assert not left, f"asked without a word in the journal: {about}"
+    tokens = {json.loads(one.body).get(CACHE_KEY) for one in seen} - {None}
+    assert tokens <= {state_of(run_id).affinity}, f"the provider's cache is missed: {about}"
+
+
+def assert_recomputed(run: Run) -> None:
+    """The journal alone, up to each request, leads to its very bytes."""
+    content = agents()[run.release_id].content
+    entries = entries_of(run.id)
+    for attempts, _ in rounds_of(entries):
+        for attempt in attempts:
+            assert exact_of(content, entries, attempt.seq).digest == attempt.body["digest"], told(entries)
 
 
 def errors_by_attempt(entries: Sequence[Entry]) -> dict[int, Entry]:

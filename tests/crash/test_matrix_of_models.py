@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from uuid import UUID
 
 import pytest
+from django.db import connection
 
 from journal import crash
 from recovery.commands import reconcile_intent
 from runs.approvals import decide_approval
+from runs.commands import signal_run
 from runs.models import Run
 from runs.slots import Approval, Slot
-from tests.crash.asked import assert_asked_once, bodies
+from tests.crash.asked import assert_asked_once, assert_recomputed, bodies
 from tests.crash.proof import assert_whole
 from tests.crash.test_matrix_of_waits import EVERY_POINT
 from tests.rig import talks
@@ -29,6 +33,7 @@ from tests.rig.providers import Providers
 from tests.rig.robot import APPROVERS, Robot, tried
 
 Point = tuple[str, int]  # the name, and which time it is passed
+Meanwhile = Callable[[], object] | None
 TRIES = 3
 SIDE_BY_SIDE = ("three", "approval")
 
@@ -107,6 +112,8 @@ def test_no_answer_is_asked_for_twice_wherever_the_worker_dies(
             assert_right(ledger, run_id, case, about)
             seen = providers.requests[before:]
             assert_asked_once(run_id, seen)
+            if len(met) % 4 == 0:
+                assert_recomputed(Run.objects.get(id=run_id))
             assert bodies(seen, *own_words(run_id)) == asked, about
             if point in passed:
                 met.add(point)
@@ -121,7 +128,7 @@ def test_no_answer_is_asked_for_twice_wherever_the_worker_dies(
 def done(desk: Crew, robot: Robot, case: Case, die_at: Point | None) -> tuple[UUID, list[Point]]:
     """A run that went to its end, and the points that its first worker passed, up to the one at which it died."""
     run_id = start(case.agent, "Look after order o-1.")
-    passed = walk(desk, robot, run_id, die_at, case.meanwhile)
+    passed = walk(desk, robot, run_id, die_at, partial(robot.serve, run_id) if case.meanwhile else None)
     desk.drive_out(robot, run_id)
     return run_id, passed
 
@@ -132,7 +139,11 @@ def own_words(run_id: UUID) -> list[str]:
     return [] if context is None else [context]
 
 
-def walk(desk: Crew, robot: Robot, run_id: UUID, die_at: Point | None, meanwhile: bool) -> list[Point]:
+def walk(
+    desk: Crew, robot: Robot, run_id: UUID, at: Point | None, meanwhile: Meanwhile = None, dies: bool = True
+) -> list[Point]:
+    """Drives the run on to its end, or to the point `at`: what is meant to happen `meanwhile` happens there, and then
+    the worker dies. The points that were passed."""
     passed: list[Point] = []
     times: Counter[str] = Counter()
     lock = threading.Lock()
@@ -143,19 +154,20 @@ def walk(desk: Crew, robot: Robot, run_id: UUID, die_at: Point | None, meanwhile
                 return
             times[name] += 1
             passed.append((name, times[name]))
-            if passed[-1] != die_at:
+            if passed[-1] != at:
                 return
-            crash.hook = None
-        if meanwhile:
-            robot.serve(run_id)
-        raise CrashHere
+            crash.hook = None if dies else crash.hook
+        if meanwhile is not None:
+            meanwhile()
+        if dies:
+            raise CrashHere
 
     crash.hook = count
     worker = desk.hire()
     try:
         desk.drive_out(robot, run_id, worker=worker)
     except CrashHere:
-        assert die_at is not None
+        assert at is not None
     finally:
         crash.hook = None
         desk.lose(worker)
@@ -171,3 +183,38 @@ def assert_right(ledger: Ledger, run_id: UUID, case: Case, about: str) -> None:
         if slot.effect != "read":
             assert ledger.acted(slot.key) == (slot.outcome == "succeeded"), about
         assert slot.outcome == ("denied" if slot.approval and case.person is Refuser else "succeeded"), about
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dies", [False, True], ids=["who goes on", "who dies then"])
+def test_a_word_at_any_point_is_heard_and_costs_no_answer(
+    desk: Crew, ledger: Ledger, providers: Providers, dies: bool
+) -> None:
+    """Somebody speaks to the run while its worker is at this point."""
+    robot, told_of = Clerk(ledger.acted), "I was told: Look after order o-1."
+    first = start("hears-beside", "Look after order o-1.")
+    points = walk(desk, robot, first, None)
+    for point in points if EVERY_POINT else points[int(dies) :: 2]:
+        before = len(providers.requests)
+        run_id = start("hears-beside", "Look after order o-1.")
+        said: list[int] = []
+        walk(desk, robot, run_id, point, lambda run_id=run_id, said=said: said.append(speaks(run_id)), dies)
+        desk.drive_out(robot, run_id)
+        about = f"a word at {point}: {told(Run.objects.get(id=run_id))}"
+        assert_whole(run_id)
+        done = state(run_id).done
+        assert done is not None and done.get("result") == told_of + "; and hurry" * said[0], about
+        assert said[0] or points.index(point) > points.index(("before-done", 1)), about
+        seen = providers.requests[before:]
+        assert_asked_once(run_id, seen)
+        assert dies or len({seen.digest for seen in seen}) == len(seen), f"asked twice: {about}"
+        assert [slot.outcome for slot in state(run_id).slots.values()] == ["succeeded"], about
+        assert_recomputed(Run.objects.get(id=run_id))
+
+
+def speaks(run_id: UUID) -> int:
+    try:
+        return tried(signal_run, run_id=run_id, name="message", payload="and hurry", actor="ada")
+    finally:
+        if threading.current_thread() is not threading.main_thread():  # in whichever it happens
+            connection.close()

@@ -158,6 +158,7 @@ def test_a_drain_waits_for_an_answer_that_is_paid_for(talking: Fleet, ledger: Le
     assert_done_once(ledger, talking.rests(run_id))
     assert_asked_once(run_id, providers.requests)
     assert [seen.turn for seen in providers.requests] == [0, 1]
+    assert [slot.tool for slot in state(run_id).slots.values()] == ["letter"]
 
 
 AWAY = 3.0  # seconds

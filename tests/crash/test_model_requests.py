@@ -79,6 +79,7 @@ def test_held_while_it_asks_the_answer_is_kept_and_not_asked_for_again(
     resume_run(run_id=run_id, reason="go on", actor="olga")
     desk.drive_out(Robot(ledger.acted), run_id)
     assert_done_once(ledger, Run.objects.get(id=run_id))
+    assert [slot.tool for slot in state(run_id).slots.values()] == ["letter"], "and what it decided is done"
     assert_asked_once(run_id, providers.requests)
     assert turns_asked(providers) == [0, 1]
 

@@ -105,6 +105,32 @@ def a_complaint_is_settled(manual: Manual) -> None:
     assert told == page.today(RunView(run.state_at(1)))
 
 
+BROUGHT = "bring-your-agent.md"
+
+
+def a_desk_that_was_brought_calls_its_tools(manual: Manual) -> None:
+    run = testing.run(manual[BROUGHT].order_desk, "Where?", tools=manual[BROUGHT].FAKES)
+    assert [call.tool for call in run.calls] == ["lookup", "refund", "mail"]
+    assert run.status == "done"
+
+
+def a_careful_desk_asks_first(manual: Manual) -> None:
+    run = testing.run(manual[BROUGHT].careful_desk, "Pay them.", tools=testing.REAL)
+    assert run.status == "awaiting_approval"
+    assert "paid 0 to a" in run.approve("pay_out").result
+
+
+def a_clerk_that_was_brought_greets(manual: Manual) -> None:
+    run = testing.run(manual[BROUGHT].shop_clerk, {"prompt": "Greet them.", "customer": "Ada"}, tools=testing.REAL)
+    assert run.result == '{"greet":"Hello, Ada."}'
+
+
+def a_keeper_that_was_brought_asks_its_server(manual: Manual) -> None:
+    run = testing.run(manual[BROUGHT].stock_keeper, "Put it aside.", tools=testing.REAL)
+    assert [call.tool for call in run.calls] == ["look_up", "stock:reserve"]
+    assert "is put aside" in run.result
+
+
 SCENARIOS: dict[str, Callable[[Manual], None]] = {
     "reminder": a_reminder_sleeps,
     "parcel": a_parcel_waits_for_its_address,
@@ -119,6 +145,10 @@ SCENARIOS: dict[str, Callable[[Manual], None]] = {
     "greeter": a_greeter_greets,
     "order-clerk": an_order_clerk_looks_everything_up,
     "returns": a_complaint_is_settled,
+    "order-desk": a_desk_that_was_brought_calls_its_tools,
+    "careful-desk": a_careful_desk_asks_first,
+    "shop-clerk": a_clerk_that_was_brought_greets,
+    "stock-keeper": a_keeper_that_was_brought_asks_its_server,
 }
 ON_SERVERS = {"errands"}  # below
 

@@ -20,9 +20,9 @@ from tests.docs.shell import Installation, start_up, stop
 
 pytestmark = pytest.mark.slow
 
-OWN = ("waiting.md", "releases.md", "model-agents.md")  # pages whose commands start their agents
+OWN = ("waiting.md", "releases.md", "model-agents.md", "bring-your-agent.md")  # pages whose commands start their agents
 # Commands that go on until they are stopped, or that are what runs this: who proves them.
-UP = {"make up", "HOLDFAST_AGENTS=my_agents make up", "HOLDFAST_AGENTS=my_clerk make up"}  # the fixture
+UP = {"make up", *(f"HOLDFAST_AGENTS={name} make up" for name in ("my_agents", "my_clerk", "my_desk"))}  # the fixture
 TESTS = {"make test"}
 SERVED = re.compile(r"python manage\.py (worker|sweep)\b")
 WEB = re.compile(r"python -m granian\b")

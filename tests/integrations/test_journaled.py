@@ -32,3 +32,8 @@ def test_its_worker_may_be_lost_at_every_point() -> None:
     agent = agent_of()
     report = crash_everywhere(agent, "Refund o-1", tools=FAKES)
     assert len(report.points) > 50
+
+
+def test_its_worker_may_be_lost_at_every_point_around_an_approval() -> None:
+    report = crash_everywhere(agent_of(approval=True), "Refund o-1", tools=FAKES, approve=True)
+    assert "after-approval" in report.points

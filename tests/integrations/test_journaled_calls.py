@@ -7,12 +7,17 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import httpx2
 import pytest
 from mcp.server import MCPServer
 from pydantic_ai import Agent, ModelRetry, TextPart, ToolFailed
+from pydantic_ai.capabilities import NativeTool
 from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.models.fallback import FallbackModel
+from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.models.test import TestModel
+from pydantic_ai.native_tools import WebSearchTool
+from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.toolsets import FunctionToolset
 
 from runs.calling import current_call
@@ -143,6 +148,26 @@ def test_the_key_is_known_within_the_tool() -> None:
     assert told("c1") == ("success", keys[0])
 
 
+def test_a_tool_that_is_added_after_the_declaration_is_refused() -> None:
+    def pay() -> str:
+        return ""
+
+    agent = one_tool(pay)
+    declared = journaled(agent, name="desk", version="1")
+    agent.tool_plain(lambda: "", name="late")
+    trial = Trial(declared, "go", tools=REAL).rest()
+    assert trial.status == "failed"
+    assert "the tool late was added after journaled()" in trial.reason
+
+
+def test_what_a_provider_runs_by_itself_waits_for_a_word() -> None:
+    model = scripted([TextPart("said")])
+    model._profile = {"supported_native_tools": frozenset({WebSearchTool})}  # type: ignore[assignment]
+    agent = Agent(model, capabilities=[NativeTool(WebSearchTool())])
+    assert "web_search" in trial_of(agent).reason
+    assert trial_of(agent, native={"web_search": "read"}).result == "said"
+
+
 class Charges:
     """An MCP server in this process."""
 
@@ -234,6 +259,30 @@ class TestWhatCannotBeJournaled:
             return ""
 
         assert "needs probe=" in self.refused(one_tool(pay), effects={"pay": "probed"})
+
+    def test_a_setting_that_no_tool_has(self) -> None:
+        def pay() -> str:
+            return ""
+
+        assert "not 'timout'" in self.refused(one_tool(pay), tools={"pay": {"timout": 1}})
+
+    def test_a_limit_by_an_argument_that_the_tool_has_not(self) -> None:
+        def pay(account: str) -> str:
+            return ""
+
+        assert "customer" in self.refused(one_tool(pay), tools={"pay": {"limit": "customer"}})
+        journaled(one_tool(pay), name="desk", version="1", tools={"pay": {"limit": "account"}})
+
+    def test_a_transport_that_retries_unseen(self) -> None:
+        class TenacityTransport(httpx2.AsyncHTTPTransport):
+            pass
+
+        client = httpx2.AsyncClient(transport=TenacityTransport())
+        model = OpenAIChatModel("any", provider=OpenAIProvider(api_key="any", http_client=client))
+        assert "retries unseen" in self.refused(Agent(model))
+
+    def test_a_provider_that_acts_by_itself(self) -> None:
+        assert "has to be read" in self.refused(Agent(TestModel()), native={"web_search": "keyed"})
 
     def test_what_is_no_agent(self) -> None:
         assert "takes a pydantic_ai.Agent" in self.refused(threading.Thread())

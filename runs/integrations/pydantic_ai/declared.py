@@ -24,7 +24,7 @@ from runs.brakes import Budget
 from runs.compared import Judge
 from runs.integrations.pydantic_ai.driver import JournaledDriver
 from runs.integrations.pydantic_ai.durability import Durability, hear
-from runs.integrations.pydantic_ai.toolbox import OpenToolbox, Treatment, tools_of
+from runs.integrations.pydantic_ai.toolbox import OpenToolbox, Treatment, added_since, tools_of
 from runs.integrations.pydantic_ai.units import innermost
 from runs.run_view import RunView
 from runs.state import RunState
@@ -45,6 +45,7 @@ class JournaledAgent:
     stream: bool
     origin: str  # the module that declares it
     model_name: str
+    known: frozenset[str] = frozenset()
 
     @property
     def content(self) -> dict[str, Any]:
@@ -71,7 +72,9 @@ class JournaledAgent:
         return JournaledDriver(self, agent, state, judge)
 
     async def run(self, view: RunView) -> Any:
-        """The agent's own run, from the top."""
+        """The agent's own run, from the top. Raises what that raises."""
+        if late := added_since(self.library, self.known):
+            raise ValueError(f"the tool {late} was added after journaled() had declared the agent: declare it last")
         asked = asked_of(view.input)
         given: dict[str, Any] = {"model_settings": {"max_retries": 0}}
         if self.deps is not None:
@@ -133,6 +136,7 @@ def journaled(
         durability = slot.durability()
         durability.for_agent(agent)  # the library's own objections, before anything runs
         found = tools_of(agent, treatment, durability.operations)
+        slot.known = frozenset(tool.name for tool in found)
     except (UserError, ValueError) as error:
         raise ValueError(f"journaled agent {name}: {error}") from error
     return Journaled(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,11 +13,13 @@ from pydantic_ai.tools import Tool as LibraryTool
 from pydantic_ai.toolsets import AbstractToolset, DynamicToolset
 
 from runs.integrations.pydantic_ai.history import LOOK_UP
-from runs.integrations.pydantic_ai.tools import JournaledTool, performing
+from runs.integrations.pydantic_ai.tools import ANYTHING, JournaledTool, performing
 from runs.integrations.pydantic_ai.units import named
+from runs.limits import as_limit
 from runs.tools import Approval, Effect, Probe, Tool
 
 OTHERS = "*"
+SETTINGS = ("timeout", "max_in_flight", "key_ttl", "retry", "limit", "rate", "summary", "sample", "canonical")
 
 
 class OpenToolbox(dict[str, Tool]):
@@ -61,19 +63,20 @@ class Treatment:
 
     def tool(self, name: str, library: LibraryTool[Any] | None = None, effect: Effect = "unkeyed") -> JournaledTool:
         settings: dict[str, Any] = dict(self.tools.get(name, {}))
-        approval: Approval = False
-        if library is not None:
-            schema = library.function_schema.json_schema
-            settings |= {"schema": schema, "said": library.description or ""}
-            if library.timeout is not None:
-                settings.setdefault("timeout", library.timeout)
-            approval = library.requires_approval
+        if unknown := settings.keys() - SETTINGS:
+            raise ValueError(f"tools={{{name!r}: …}} takes {', '.join(SETTINGS)}, not {sorted(unknown)[0]!r}")
+        settings["limit"] = as_limit(settings.get("limit"))
+        if library is not None and library.timeout is not None:
+            settings.setdefault("timeout", library.timeout)
+        schema = ANYTHING if library is None else library.function_schema.json_schema
         return JournaledTool(
-            performing(name, library.function if library is not None else None),
+            performing(name, schema, None if library is None else library.function),
             name=name,
             effect=self.effects.get(name, effect),
             probe=self.probes.get(name),
-            approval=self.approval.get(name, approval),
+            approval=self.approval.get(name, library is not None and library.requires_approval),
+            schema=schema,
+            said="" if library is None else library.description or "",
             **settings,
         )
 
@@ -105,6 +108,12 @@ def tools_of(agent: LibraryAgent[Any, Any], treatment: Treatment, operations: It
     if unknown := sorted(treatment.names - set(names)):
         raise ValueError(f"it has no tool {unknown[0]!r}; it has {', '.join(sorted(names)) or 'none'}")
     return list(made)
+
+
+def added_since(agent: LibraryAgent[Any, Any], known: Container[str]) -> str | None:
+    """A function tool that the agent has now and had not when it was declared."""
+    functions = (leaf for leaf in leaves(agent) if isinstance(leaf, FunctionToolset))
+    return next((name for leaf in functions for name in leaf.tools if name not in known), None)
 
 
 def leaves(agent: LibraryAgent[Any, Any]) -> list[AbstractToolset[Any]]:

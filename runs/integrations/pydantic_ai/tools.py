@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from inspect import Parameter, Signature
 from typing import Any
 
 from pydantic import ConfigDict, ValidationError, create_model
@@ -59,18 +60,31 @@ class JournaledTool(Tool):
         return None
 
 
-def performing(name: str, original: Callable[..., Any] | None = None) -> Callable[..., Any]:
+def performing(name: str, schema: Mapping[str, Any], original: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """The function of such a tool. `original`: the agent's, whose source counts as its code."""
 
     def call(ctx: ToolContext, **args: Any) -> Any:
         return perform(ctx, args)
 
     call.__name__ = call.__qualname__ = name
+    call.__signature__ = signature_of(schema)  # type: ignore[attr-defined]
     if original is not None:
-        call.__signature__ = inspect.signature(call)  # type: ignore[attr-defined]
         call.__wrapped__ = original  # type: ignore[attr-defined]
         call.__module__ = original.__module__
     return call
+
+
+def signature_of(schema: Mapping[str, Any]) -> Signature:
+    """As of a function that takes these arguments by name: limits and fakes know them by it."""
+    required = schema.get("required", ())
+    parameters = [Parameter("ctx", Parameter.POSITIONAL_OR_KEYWORD, annotation=ToolContext)]
+    for name, said in schema.get("properties", {}).items():
+        default = Parameter.empty if name in required else said.get("default")
+        if name.isidentifier() and name != "ctx":
+            parameters.append(Parameter(name, Parameter.KEYWORD_ONLY, default=default))
+    if schema.get("additionalProperties", True):
+        parameters.append(Parameter("others", Parameter.VAR_KEYWORD))
+    return Signature(parameters)
 
 
 def perform(ctx: ToolContext, args: dict[str, Any]) -> Any:

@@ -2,9 +2,11 @@
 
 from typing import Any
 
+import pytest
+
 from runs.integrations.pydantic_ai import journaled
 from runs.testing import REAL, Trial, crash_everywhere
-from tests.integrations.desks import ACTED, ASKED, TURNS, desk, scripted
+from tests.integrations.desks import ACTED, ASKED, TURNS, call, desk, scripted
 
 FAKES = {
     "lookup": {"order": "o-1", "cents": 500, "z": 1, "a": [1.5, None]},
@@ -28,12 +30,15 @@ def test_it_runs_to_its_end() -> None:
     assert len(ASKED) == 5
 
 
+@pytest.mark.slow
 def test_its_worker_may_be_lost_at_every_point() -> None:
     agent = agent_of()
     report = crash_everywhere(agent, "Refund o-1", tools=FAKES)
     assert len(report.points) > 50
 
 
+@pytest.mark.slow
 def test_its_worker_may_be_lost_at_every_point_around_an_approval() -> None:
-    report = crash_everywhere(agent_of(approval=True), "Refund o-1", tools=FAKES, approve=True)
+    turns = [call("refund", "c1", order="o-1", cents=5)], [call("final_result", "c2", refunded=True, why="because")]
+    report = crash_everywhere(agent_of(*turns, approval=True), "Refund o-1", tools=FAKES, approve=True)
     assert "after-approval" in report.points

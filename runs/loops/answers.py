@@ -250,7 +250,7 @@ def _body(reading: Reading, answer: Answer) -> dict[str, Any]:
     body: dict[str, Any] = {
         "moves": reading.moves,
         "usage": usage_of(response, cost),
-        "response": _struck(reading.response, words) if struck_out else reading.response,
+        "response": struck_answer(reading.response, words) if struck_out else reading.response,
         "model": response.model_name or answer.model, "asked_model": answer.model, "provider": response.provider_name,
         "finish": response.finish_reason, "cost": None if cost is None else str(cost), "prices": prices_version(),
         "latency": answer.latency, "request_id": answer.request_id,
@@ -259,7 +259,7 @@ def _body(reading: Reading, answer: Answer) -> dict[str, Any]:
         "replies": reading.replies, "plan": reading.plan, "thought": _thought(reading), "feedback": reading.feedback,
         "correction": reading.attempt if reading.feedback is not None else None,
     }  # fmt: skip
-    return body | {name: _struck(value, words) for name, value in said.items() if value}
+    return body | {name: struck_answer(value, words) for name, value in said.items() if value}
 
 
 # Told by machines to machines: a result is found by its call's id, and a changed signature is refused.
@@ -269,13 +269,13 @@ KEPT_WHOLE = frozenset({
 })  # fmt: skip
 
 
-def _struck(value: Any, words: tuple[str, ...]) -> Any:
+def struck_answer(value: Any, words: tuple[str, ...]) -> Any:
     """A response or its parts, or what is said of it; what a model itself wrote is struck with all names in it."""
     if isinstance(value, list):
-        return [_struck(item, words) for item in value]
+        return [struck_answer(item, words) for item in value]
     if not isinstance(value, dict):
         return struck(value, words)
-    inner = {"parts": _struck}
+    inner = {"parts": struck_answer}
     return {n: v if n in KEPT_WHOLE else inner.get(n, struck)(v, words) for n, v in value.items()}
 
 

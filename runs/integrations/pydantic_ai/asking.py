@@ -16,18 +16,20 @@ from runs.engine import drafts
 from runs.engine.asking import Later, Line, NeedsPerson, Next, Ready
 from runs.engine.calls import Ended, Returned
 from runs.integrations.pydantic_ai.units import Unit
+from runs.loops.answers import struck_answer
 from runs.loops.asking import Arriving
 from runs.loops.errors import ModelFailed
 from runs.loops.failures import failure_of
 from runs.loops.prices import cost_of, prices_version, usage_of
 from runs.loops.providers import tells_its_end
 from runs.outcomes import describe
-from runs.secrets import struck, struck_text
+from runs.secrets import redacted, struck_text
 from runs.state import RunState
 from runs.tools import Retry
 
 BACKOFF = Retry(attempts=10, backoff=2.0)
 USELESS = frozenset({"quota", "authentication", "not_found", "rejected", "context_too_long"})  # to ask again alike
+STRUCK = ("response", "thought")  # of a PLAN, what a model has written
 LOOK_SECONDS, LONGEST_THOUGHT = 0.1, 2_000
 
 
@@ -92,8 +94,8 @@ class UnitAsking:
             response = JSON_CODEC.load(ModelResponse, payload)
         except (ValueError, TypeError, KeyError) as error:
             raise ModelFailed("garbage", f"the answer cannot be read: {describe(error)}") from error
-        told = bool((response.provider_details or {}).get("finish_reason"))
-        if response.state == "incomplete" or (tells_its_end(self.unit.model) and not told):
+        ended = bool((response.provider_details or {}).get("finish_reason"))
+        if response.state == "incomplete" or (tells_its_end(self.unit.model) and not ended):
             raise ModelFailed("cut_stream", "the answer ended before it was whole")
         cost = cost_of(response)
         body = {
@@ -103,7 +105,8 @@ class UnitAsking:
             "prices": prices_version(), "latency": self.took,
         }  # fmt: skip
         thought = thought_of(response)
-        return dict(struck(body | ({"thought": thought} if thought else {})))
+        told = body | ({"thought": thought} if thought else {})
+        return told if redacted() is None else told | {n: struck_answer(told[n], ()) for n in STRUCK if n in told}
 
 
 def with_own_ids(payload: dict[str, Any]) -> dict[str, Any]:

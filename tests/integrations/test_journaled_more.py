@@ -6,10 +6,11 @@ from typing import Any
 
 from pydantic import BaseModel
 from pydantic_ai import Agent, RunContext, TextPart
+from pydantic_ai.capabilities import AbstractCapability, durable_operation
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.toolsets import DynamicToolset, FunctionToolset
 
-from tests.integrations.desks import act, call, scripted
+from tests.integrations.desks import ACTED, act, call, scripted
 from tests.integrations.test_journaled_approvals import told, trial_of
 
 
@@ -55,6 +56,33 @@ def test_an_agent_within_a_tool_is_part_of_the_call() -> None:
     assert trial.result == "said"
     assert told("c1") == ("success", "inner words")
     assert trial.story.count("PLAN") == 2
+
+
+class Audit(AbstractCapability[None]):
+    id = "audit"
+
+    @durable_operation(name="note")
+    async def note(self, ctx: RunContext[None], text: str) -> str:
+        act("note", text=text)
+        return text.upper()
+
+    async def before_run(self, ctx: RunContext[None]) -> None:
+        act("heard", text=await self.note(ctx, "begun"))
+
+
+def test_what_a_capability_does_is_a_call_of_its_own() -> None:
+    agent = Agent(scripted([call("pay", "c1")], [TextPart("said")]), capabilities=[Audit()])
+
+    @agent.tool_plain(requires_approval=True)
+    def pay() -> str:
+        return "paid"
+
+    trial = trial_of(agent, effects={"audit.note": "keyed"}).approve("pay")
+    assert trial.result == "said"
+    assert [(slot.tool, slot.effect, slot.args) for slot in trial.calls] == [
+        ("audit.note", "keyed", {"text": "begun"}), ("pay", "unkeyed", {}),
+    ]  # fmt: skip
+    assert [tool for _, tool, _ in ACTED] == ["note", "heard", "heard"], "its hook runs again, what it did does not"
 
 
 def test_a_prefix_changes_what_the_model_calls_and_not_what_people_see() -> None:

@@ -178,7 +178,8 @@ def test_with_every_provider_down_the_run_waits_without_a_worker_and_asks_in_ord
     desk.drive_out(Robot(ledger.acted), run_id)
     assert_done_once(ledger, Run.objects.get(id=run_id))
     assert_asked_once(run_id, providers.requests)
-    assert [seen.dialect for seen in providers.requests] == ["messages", "messages"], told(Run.objects.get(id=run_id))
+    assert turns_asked(providers) == [0, 1]
+    assert providers.requests[-1].dialect == "messages", "whoever had rested enough answers; then the order begins anew"
 
 
 @pytest.mark.slow

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from importlib.metadata import version
+from functools import cache
+from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,8 +17,9 @@ CHARACTERS_PER_TOKEN = 4  # of English; of other languages a token is shorter, s
 OUTPUT_AT_MOST = 16_384  # tokens, where no setting bounds them
 
 
+@cache  # the metadata is read from disk each time
 def prices_version() -> str:
-    return f"genai-prices {version('genai-prices')}"
+    return f"genai-prices {metadata.version('genai-prices')}"
 
 
 def cost_of(response: ModelResponse) -> Decimal | None:

@@ -9,7 +9,8 @@ import threading
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from importlib.metadata import version
+from functools import cache
+from importlib import metadata
 from typing import Any, cast
 
 import httpx2
@@ -182,6 +183,11 @@ def settings_of(content: Mapping[str, Any], name: str, affinity: str) -> ModelSe
     if provider.startswith("anthropic") and not any(word in settings for word in CACHES):
         settings |= {"anthropic_cache_instructions": True, "anthropic_cache_messages": True}
     return cast(ModelSettings, settings | {"max_retries": 0, "request_timeout": content["timeout"]})
+
+
+@cache  # the metadata is read from disk each time
+def version(package: str) -> str:
+    return metadata.version(package)
 
 
 def clients_of(model: Model[Any]) -> str:

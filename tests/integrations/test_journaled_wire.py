@@ -104,8 +104,9 @@ def assert_as_undisturbed(
     plans = Counter(e.body["asked"] for e in entries_of(run.id) if e.kind == Kind.PLAN and e.actor == "model")
     assert len(plans) == 5 and set(plans.values()) == {1}, said
     assert asked_by_turn(providers) == bodies, said
-    attempts = sum(e.kind == Kind.ATTEMPT and e.step is None for e in entries_of(run.id))
-    assert len(providers.requests) <= attempts <= 6, said
+    attempts = [e for e in entries_of(run.id) if e.kind == Kind.ATTEMPT and e.step is None]
+    assert len(providers.requests) <= len(attempts) <= 6, said
+    assert sum("lost" in attempt.body for attempt in attempts) == len(attempts) - 5, said
 
 
 @pytest.mark.parametrize("agent", ["anthropic", "anthropic-plain", "chat", "responses"])

@@ -20,7 +20,7 @@ from runs.loops.answers import struck_answer
 from runs.loops.asking import Arriving
 from runs.loops.errors import ModelFailed
 from runs.loops.failures import failure_of
-from runs.loops.prices import cost_of, prices_version, usage_of
+from runs.loops.prices import cost_of, may_have_cost, prices_version, usage_of
 from runs.loops.providers import tells_its_end
 from runs.outcomes import describe
 from runs.secrets import redacted, struck_text
@@ -53,12 +53,10 @@ class UnitAsking:
                 return NeedsPerson(f"{self.model} did not answer in {BACKOFF.attempts} attempts: {last.error}")
             if last.due is not None and not last.hurried and last.due > now:
                 return Later(last.due, "the model is asked again")
-        told = {
-            "model": self.model,
-            "digest": self.unit.digest,
-            "size": len(self.unit.request),
-            "client": self.unit.client,
-        }
+        unit = self.unit
+        told = {"model": self.model, "digest": unit.digest, "size": len(unit.request), "client": unit.client}
+        if last is not None and last.error is None:  # its worker was lost, and the answer with it
+            told["lost"] = may_have_cost(last, state, dict(unit.params.model_settings or {}))
         return Ready(told)
 
     def ask(self, line: Line) -> Any:

@@ -16,6 +16,7 @@ from pydantic_ai.durable_exec import replay_scope
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import Model
 from pydantic_ai.models.fallback import FallbackModel
+from pydantic_ai.usage import UsageLimits
 from pydantic_core import to_jsonable_python
 
 from journal.entries import Entry
@@ -26,6 +27,7 @@ from runs.integrations.pydantic_ai.driver import JournaledDriver
 from runs.integrations.pydantic_ai.durability import Durability, hear
 from runs.integrations.pydantic_ai.toolbox import OpenToolbox, Treatment, added_since, tools_of
 from runs.integrations.pydantic_ai.units import innermost
+from runs.moves import some
 from runs.run_view import RunView
 from runs.state import RunState
 from runs.tools import Approval, Effect, Probe
@@ -42,6 +44,7 @@ class JournaledAgent:
     timeout: float
     deps: Deps
     native: Mapping[str, str]
+    limits: UsageLimits | None
     stream: bool
     origin: str  # the module that declares it
     model_name: str
@@ -60,7 +63,10 @@ class JournaledAgent:
             "settings": _plain(settings) if settings and not callable(settings) else {},
             "output": _plain(self.library.output_json_schema()),
             "streamed": self.stream,
-        } | ({"native": dict(self.native)} if self.native else {})
+        } | some(
+            native=dict(self.native) or None,
+            usage_limits=None if self.limits is None else _plain(self.limits),
+        )
 
     @property
     def functions(self) -> Sequence[Callable[..., Any]]:
@@ -79,6 +85,8 @@ class JournaledAgent:
         given: dict[str, Any] = {"model_settings": {"max_retries": 0}}
         if self.deps is not None:
             given["deps"] = self.deps(view)
+        if self.limits is not None:
+            given["usage_limits"] = self.limits
         if asked["message_history"]:
             given["message_history"] = ModelMessagesTypeAdapter.validate_python(asked["message_history"])
         with replay_scope():
@@ -107,6 +115,7 @@ def journaled(
     tools: Mapping[str, Mapping[str, Any]] | None = None,
     native: Mapping[str, str] | None = None,
     deps: Deps = None,
+    usage_limits: UsageLimits | None = None,
     timeout: float = 120.0,
     stream: bool | None = None,
     budget: Budget | None = None,
@@ -120,17 +129,18 @@ def journaled(
     By the tool's name ("server:tool" for a server's, "server:*" for all others of it): `effects`, the effect class of
     each (default "unkeyed"); `probes`; `approval`, who has to agree (with requires_approval=True any approver);
     `tools`, other settings of `@tool` (timeout, retry, limit, summary …). `native`: tools that the provider runs
-    inside a request, each declared "read". `deps(run)` makes the agent's deps, anew at each replay. `timeout`: seconds
-    for a model request. `stream`: whether answers are shown while they arrive. The others are those of `Agent`. A run's
-    input is the prompt, or {"prompt": …, "message_history": […]}. Raises ValueError.
+    inside a request, each declared "read". `deps(run)` makes the agent's deps, anew at each replay. `usage_limits`:
+    instead of the library's own, which end a run after 50 requests. `timeout`: seconds for a model request. `stream`:
+    whether answers are shown while they arrive. The others are those of `Agent`. A run's input is the prompt, or
+    {"prompt": …, "message_history": […]}. Raises ValueError.
     """
-    fault = _unfit(agent) or _unread(native or {})
-    if fault is not None:
+    if (fault := _unfit(agent) or _unread(native or {})) is not None:
         raise ValueError(f"journaled agent {name}: {fault}")
-    if stream is None:
-        stream = getattr(innermost(agent.model), "stream_function", True) is not None
+    stream = _streams(agent.model) if stream is None else stream
     origin = sys._getframe(1).f_globals["__name__"]
-    slot = JournaledAgent(agent, name, timeout, deps, native or {}, stream, origin, _model_name(agent.model))
+    slot = JournaledAgent(
+        agent, name, timeout, deps, native or {}, usage_limits, stream, origin, _model_name(agent.model)
+    )
     treatment = Treatment(effects or {}, probes or {}, approval or {}, tools or {})
     try:
         durability = slot.durability()
@@ -150,6 +160,11 @@ def asked_of(given: Any) -> dict[str, Any]:
     if isinstance(given, dict) and "prompt" in given:
         return {"prompt": given["prompt"], "message_history": given.get("message_history")}
     return {"prompt": given if isinstance(given, str) else json.dumps(given), "message_history": None}
+
+
+def _streams(model: Any) -> bool:
+    """A FunctionModel of tests has a function for one of the two, or for both."""
+    return getattr(innermost(model), "stream_function", True) is not None
 
 
 def _unfit(agent: Any) -> str | None:

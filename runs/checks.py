@@ -10,7 +10,7 @@ from django.core.checks import CheckMessage, Error, Info, Warning
 from django.db import DatabaseError
 
 from runs.agents import Agent
-from runs.contracts import Finding, findings, is_overkill, place_of
+from runs.contracts import Finding, findings, is_overkill, of_usual_timeouts, place_of
 from runs.costs import journaling_cost
 from runs.model_contracts import place
 from runs.registry import AgentsUnusable, agents
@@ -23,7 +23,8 @@ def check_agents() -> list[CheckMessage]:
         known = list(agents().values())
     except AgentsUnusable as error:
         return [Error(str(error), hint=f"See {place_of_error(error)}.", id="holdfast.E001")]
-    found = [finding for agent in known for finding in findings(agent, settings.HOLDFAST_GRACE_SECONDS)]
+    grace = settings.HOLDFAST_GRACE_SECONDS
+    found = [*(each for agent in known for each in findings(agent, grace)), *of_usual_timeouts(known, grace)]
     told = {(finding.id, finding.says, finding.place): finding for finding in found}  # a tool may belong to several
     return [*map(message_of, told.values()), *(overkill(agent) for agent in known if is_overkill(agent))]
 

@@ -5,24 +5,24 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from types import FunctionType
 from typing import Any
 
 from journal.encoding import canonical, problems
-from runs.agents import Agent
+from runs.agents import Agent, FunctionModel
 from runs.findings import Finding as Finding
 from runs.findings import Level
 from runs.findings import place_of as place_of
 from runs.inputs import input_faults, least_input
-from runs.loops.declared import ModelLoop
 from runs.memory.store import Memory
-from runs.model_contracts import of_model, refused
+from runs.model_contracts import USUAL_ANSWER, of_model, refused
 from runs.moves import as_decided
 from runs.run_view import RunView
 from runs.state import fold
 from runs.tools import Tool
 
+USUAL = Tool.timeout  # seconds
 LAPSE = "datetime.now datetime.utcnow datetime.today date.today time.time time.monotonic time.perf_counter time.time_ns"
 # What gives another answer at each replay, and what to use instead.
 IMPURE = {
@@ -46,6 +46,22 @@ def findings(agent: Agent, grace: float | None = None) -> list[Finding]:
     """All about one agent. `grace`: seconds that a worker has to stop."""
     found = [finding for tool in agent.toolbox.values() for finding in _of_tool(tool, grace)]
     return [*_of_stateless(agent), *refused(agent), *found, *of_model(agent, grace), *_of_decider(agent)]
+
+
+def of_usual_timeouts(agents: Collection[Agent], grace: float) -> Iterator[Finding]:
+    """Of what nobody has set, said once for all of them: the usual timeouts against a worker's grace."""
+    tools = {tool.name for agent in agents for tool in agent.toolbox.values() if tool.effect != "read"
+             and tool.timeout == USUAL > grace}  # fmt: skip
+    asking = [agent for agent in agents if agent.model is not None and agent.model.timeout == USUAL_ANSWER > grace]
+    told = [f"{USUAL:g} s for a call"] if tools else []
+    told += [f"{USUAL_ANSWER:g} s for an answer of a model"] if asking else []
+    if told:
+        yield Finding(
+            "info", "I067", f"a worker that stops waits {grace:g} s, and the usual timeout is {', '.join(told)}",
+            "HOLDFAST_GRACE_SECONDS",
+            "What has not come by then may be in doubt, or be paid for twice: where calls or answers take that long, "
+            "raise HOLDFAST_GRACE_SECONDS.",
+        )  # fmt: skip
 
 
 def refusals(agent: Agent) -> list[Finding]:
@@ -76,12 +92,12 @@ def _of_stateless(agent: Agent) -> Iterator[Finding]:
 
 
 def is_overkill(agent: Agent) -> bool:
-    """Whether the agent only reads, so that a run could as well be done again from its start. What a model loop was
-    answered was paid for."""
+    """Whether the agent only reads, so that a run could as well be done again from its start. What a model was
+    answered was paid for, unless it is a function."""
     tools = agent.toolbox.values()
     return (
         agent.durability == "journal"
-        and not isinstance(agent.decide, ModelLoop)
+        and (agent.model is None or isinstance(agent.model, FunctionModel))
         and bool(tools)
         and all(t.effect == "read" and not t.approval for t in tools)
     )
@@ -100,7 +116,7 @@ def _of_tool(tool: Tool, grace: float | None) -> Iterator[Finding]:
         name = parameter.name
         if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
             continue
-        if parameter.annotation is parameter.empty:
+        if parameter.annotation is parameter.empty and _takes_anything(tool, name):
             yield finding("warning", "W030", f"its parameter {name!r} has no type",
                           f"Write {name}: str (or what it takes): wrong arguments are then refused before anything is "
                           "sent, and a model is told what to give.")  # fmt: skip
@@ -124,11 +140,17 @@ def _of_tool(tool: Tool, grace: float | None) -> Iterator[Finding]:
                       f"timeout ({tool.timeout:g} s)",
                       "A call could be asked for, found absent and sent again while the first is still under way: "
                       f"raise max_in_flight to {tool.timeout:g} or more.")  # fmt: skip
-    if grace is not None and tool.timeout > grace and tool.effect != "read":
+    if grace is not None and tool.timeout > grace and tool.timeout != USUAL and tool.effect != "read":
         yield finding("warning", "W043", f"its timeout ({tool.timeout:g} s) is longer than a worker's grace "
                       f"({grace:g} s)",
                       "A stop or a deploy may leave its call in doubt: raise HOLDFAST_GRACE_SECONDS or lower "
                       "timeout=.")  # fmt: skip
+
+
+def _takes_anything(tool: Tool, name: str) -> bool:
+    """The schema of a tool that came with its library says what its signature does not."""
+    told = tool.contract["parameters"].get("properties", {}).get(name)
+    return not isinstance(told, Mapping) or told.keys() <= {"title", "default", "description"}
 
 
 # -- deciding ----------------------------------------------------------------------------------------------------------

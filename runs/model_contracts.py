@@ -14,6 +14,7 @@ from runs.model_names import floating_models, models_in
 from runs.tools import Tool
 
 LONGEST = 30.0  # seconds that a stateless run has
+USUAL_ANSWER = ModelLoop.timeout  # seconds
 # The variable in which a provider's own client looks for its key.
 KEYS = {
     "openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "google": "GEMINI_API_KEY", "groq": "GROQ_API_KEY",
@@ -118,9 +119,9 @@ def _of_time(agent: Agent, grace: float | None) -> Iterator[Finding]:
             "A run that does not come to its end in that time fails, and what its answers cost is spent: lower "
             "timeout=, or take durability='journal'.",
         )  # fmt: skip
-    if grace is not None and timeout > grace:
+    if grace is not None and timeout > grace and timeout != USUAL_ANSWER:
         yield Finding(
-            "info", "I067", f"agent {agent.name}: one answer of its model may take {timeout:g} s, and a worker that "
+            "info", "I068", f"agent {agent.name}: one answer of its model may take {timeout:g} s, and a worker that "
             f"stops waits {grace:g} s for it", place(agent),
             "An answer that has not come by then is asked for again, and may be paid for twice: raise "
             "HOLDFAST_GRACE_SECONDS or lower timeout=.",

@@ -13,14 +13,16 @@ MOVING = re.compile(r"(?:^|[-_:@/.])(latest|preview|default|stable|nightly|exper
 # A date (2024-08-06, 20250929, 0613), a revision after the last dash (-002), a tag (:8b-instruct-q4_0) or a digest.
 SNAPSHOT = re.compile(r"\d{4}-\d{2}-\d{2}|\d{8}|-\d{3,4}\b|@[\w.-]*\d|@sha256:|:[\w.-]*\d[\w.-]*$", re.IGNORECASE)
 
+OF_TESTS = ("function", "test")  # models that a library makes from a function
+
 
 def floating_alias(model: str) -> str:
     """Why the name floats, as a part of a sentence; "" for a snapshot, and for a name without a provider in front
     ("openai:…"), of which nothing is known."""
     if (word := MOVING.search(model)) is not None:
         return f"{word[1]!r} is whatever the provider says at that time"
-    _, provided, name = model.partition(":")
-    if not provided or SNAPSHOT.search(name):
+    provider, provided, name = model.partition(":")
+    if not provided or provider in OF_TESTS or SNAPSHOT.search(name):
         return ""
     return "it names no snapshot: no date, revision or digest"
 

@@ -9,7 +9,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from pydantic import BaseModel, Field, TypeAdapter
 
-from runs.contracts import Finding, findings, is_overkill, refusals
+from runs.contracts import Finding, findings, is_overkill, of_usual_timeouts, refusals
 from runs.inputs import least_input
 from runs.model_contracts import unset_variables
 from runs.registry import agents
@@ -77,6 +77,8 @@ def test_a_decision_that_differs_from_itself_is_shown() -> None:
         ("ollama:llama3.1:8b-instruct-q4_0", False),
         ("function", False),
         ("policy-1", False),
+        ("function:function:brain:", False),
+        ("test:test", False),
         ("anthropic:claude-3-5-sonnet-latest", True),
         ("chatgpt-4o-latest", True),
         ("ollama:llama3:latest", True),
@@ -175,6 +177,12 @@ def pays(ctx: ToolContext, cents: int, to: Annotated[str, Field(description="who
     return cents
 
 
+@tool(effect="unkeyed")
+def paid_by_hand(cents: int) -> int:
+    """Somebody pays."""
+    return cents
+
+
 @tool(effect="read")
 def update_plan(ctx: ToolContext) -> int:
     """Mine."""
@@ -199,14 +207,25 @@ def test_a_budget_of_cost_needs_models_whose_price_is_known() -> None:
 
 
 def test_a_loop_that_nothing_bounds_and_tools_that_say_nothing_are_hinted_at() -> None:
-    found = of(looping(tools=[pays]), grace=30)
+    found = of(looping(tools=[pays], timeout=90), grace=30)
     assert found["I063"].level == "info" and "I063" not in of(looping(budget=Budget(tokens=1_000)))
     assert found["W065"].says == "tool pays: it acts, and nothing says what it does"
     assert found["I066"].says == "tool pays: nothing says what cents is"
-    assert "may take 120 s, and a worker that stops waits 30 s" in found["I067"].says
+    assert "may take 90 s, and a worker that stops waits 30 s" in found["I068"].says
     assert "W065" not in of(Agent("asks", "1", [pays], FunctionModel(lambda state: (Finish(), {})))), (
         "no model reads it"
     )
+
+
+def test_timeouts_that_nobody_set_are_told_of_once_and_only_hinted_at() -> None:
+    many = [looping(tools=[pays]), looping(tools=[paid_by_hand])]
+    assert not {"W043", "I067", "I068"} & {id for agent in many for id in of(agent, grace=25)}
+    [told] = of_usual_timeouts(many, 25)
+    assert (told.level, told.id) == ("info", "I067")
+    assert told.says == (
+        "a worker that stops waits 25 s, and the usual timeout is 60 s for a call, 120 s for an answer of a model"
+    )
+    assert [*of_usual_timeouts(many, 120)] == []
 
 
 def test_a_tool_with_a_name_of_the_loops_own_is_refused() -> None:

@@ -28,6 +28,11 @@ ARGUED = {
     "writes it, and its default is outside of the index's condition",
     ("runs.0014_releases_and_forks", "CREATE_INDEX"): "of the releases: some rows for each agent, read in a moment",
     ("runs.0014_releases_and_forks", "CREATE_INDEX_EXCLUSIVE"): "the same",
+    ("runs.0021_answer_under_way", "NOT_NULL"): "of columns of a new table, which SQL of our own makes, UNLOGGED",
+    ("runs.0021_answer_under_way", "DROP_TABLE"): "the way back",
+    ("runs.0022_spending", "NOT_NULL"): "of columns of new tables, which SQL of our own makes",
+    ("runs.0022_spending", "CREATE_INDEX"): "of a table that the same migration makes: nobody has read it yet",
+    ("runs.0022_spending", "DROP_TABLE"): "the way back",
 }
 
 

@@ -12,8 +12,9 @@ from typing import Any
 
 from journal.entries import Entry, Kind
 from runs.erased import ERASED
+from runs.pages.heard import answers_of, missed_by, told_at
 from runs.pages.said import Load, Said, said_in
-from runs.slots import Attempt, Signal, Slot
+from runs.slots import Attempt, Decision, Signal, Slot
 from runs.state import MACHINES, MODEL_ACTOR, RunState
 
 SPOKEN = (Kind.START, Kind.PLAN, Kind.TOOL_CALL, Kind.SIGNAL, Kind.DONE)
@@ -34,6 +35,7 @@ class Turn:
     slot: Slot | None = None
     said: Said | None = None
     signal: Signal | None = None
+    heard: int | None = None  # of a signal: the request that told the model of it
     glyph: str = ""
     word: str = ""
     then: str = ""  # of a request that failed: the model that was asked next, or ""
@@ -68,7 +70,31 @@ def chat_of(shown: Sequence[Entry], state: RunState, load: Load, *, held: bool) 
         for entry in shown
         if not entry.is_beyond and (turn := turn_of(entry, state, load, signals, next_models, held)) is not None
     ]
-    return Chat(turns, state.model_attempt if state.done is None else None)
+    return Chat(as_heard(turns, state), state.model_attempt if state.done is None else None)
+
+
+def as_heard(turns: Sequence[Turn], state: RunState) -> list[Turn]:
+    """What came while an answer was on its way stands behind it and the calls that it made: the model learned of it
+    afterwards."""
+    answers = answers_of(state)
+    found: list[Turn] = []
+    late: list[Turn] = []
+    missed: Decision | None = None
+    for turn in turns:
+        by = missed_by(turn.seq, answers) if turn.kind == "signal" else None
+        if late and by is not missed and not belongs(turn, missed):
+            found, late = [*found, *late], []
+        if by is None:
+            found.append(turn)
+        else:
+            late.append(turn)
+            missed = by
+    return [*found, *late]
+
+
+def belongs(turn: Turn, made: Decision | None) -> bool:
+    """Whether it came before this answer, is it, or is a call that it made."""
+    return made is not None and (turn.seq <= made.seq or (turn.slot is not None and turn.slot.decided is made))
 
 
 def models_after(shown: Sequence[Entry]) -> Mapping[int, str]:
@@ -111,7 +137,8 @@ def turn_of(
             return step_turn(entry, slot, state, held)
         case Kind.SIGNAL:
             signal = signals.get(entry.seq)
-            return Turn(entry, "signal", "person", (signal and signal.step,), signal=signal)
+            heard = told_at(signal, state) if signal is not None else None
+            return Turn(entry, "signal", "person", (signal and signal.step, heard), signal=signal, heard=heard)
         case Kind.CONTROL | Kind.PIN:
             return Turn(entry, "control", "system")
         case Kind.NOTE if entry.actor not in MACHINES:

@@ -10,6 +10,7 @@ from django.contrib import messages
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
@@ -17,6 +18,7 @@ from runs.access import CONTROL
 from runs.errors import RunsError
 from runs.models import Run
 from runs.pages.run_page import lease_of
+from runs.pages.way_back import as_it_was_seen
 from runs.queries import find_run
 from runs.signed_in import signed_in
 
@@ -30,7 +32,7 @@ class WorkerNotKillable(RunsError):
 def kill(request: HttpRequest, ref: str) -> HttpResponseBase:
     name = kill_worker(run=find_run(ref, request.user))
     messages.warning(request, f"{name} was killed (SIGKILL). Another worker takes over under a new epoch.")
-    return redirect("runs:run", ref=ref)
+    return redirect(as_it_was_seen(request, reverse("runs:run", args=[ref])))
 
 
 def kill_worker(*, run: Run) -> str:

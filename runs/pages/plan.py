@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from journal.entries import Entry, Kind
@@ -12,21 +12,24 @@ from runs.slots import Slot
 from runs.state import RunState
 from runs.values import line
 
-DONE, NEXT, LATER = "done", "next", "later"
+DONE, NEXT, LATER, DECIDED = "done", "next", "later", "decided"
+PLANNED = "planned"  # of a run that has ended: nothing of it is under way or to come
 # The words that agents use for an item's state, as the key of the item or in its field `state` or `status`.
 STATES = {
     "done": DONE, "completed": DONE, "finished": DONE,
     "next": NEXT, "now": NEXT, "doing": NEXT, "active": NEXT, "current": NEXT, "in_progress": NEXT,
     "later": LATER, "then": LATER, "planned": LATER, "todo": LATER, "pending": LATER,
+    "decided": DECIDED, "decision": DECIDED, "agreed": DECIDED,
 }  # fmt: skip
 TEXTS = ("text", "title", "name", "item", "step", "what", "content")
+GLYPHS = {DONE: "s-done", NEXT: "s-running", DECIDED: "k-PLAN", PLANNED: "s-off"}
 MOST_PAST, MOST_SHOWN = 4, 14
 LONGEST = 90
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """`state`: done, next, later, or the agent's own word. `seq`: the entry that it leads to, where it is a step."""
+    """`state`: done, next, later, decided, planned, or the agent's own word. `seq`: the entry that it leads to, where it is a step."""
 
     state: str
     text: str
@@ -34,7 +37,7 @@ class Item:
 
     @property
     def glyph(self) -> str:
-        return {DONE: "s-done", NEXT: "s-running"}.get(self.state, "s-queued")
+        return GLYPHS.get(self.state, "s-queued")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,8 @@ def plan_of(state: RunState, entries: Sequence[Entry]) -> Plan:
     told = (decided, last.seq if last is not None and decided else None)
     if state.plan:
         items, said = items_of(state.plan), last_said(state, entries)
+        if state.done is not None:
+            items = [replace(item, state=PLANNED) if item.state in (NEXT, LATER) else item for item in items]
         before = min(max(sum(item.state == DONE for item in items) - MOST_PAST, 0), max(len(items) - MOST_SHOWN, 0))
         shown = items[before : before + MOST_SHOWN]
         return Plan(shown, True, said, before, len(items) - before - len(shown), *told)

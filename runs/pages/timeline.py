@@ -10,7 +10,8 @@ from uuid import UUID
 
 from journal.entries import Entry, Kind
 from runs.pages.axis import AnyAxis, Bar, axis_over, seq_axis
-from runs.pages.summaries import summary
+from runs.pages.heard import told_at
+from runs.pages.summaries import asked_again, summary
 from runs.slots import Signal, Slot
 from runs.state import MODEL_ACTOR, RunState
 
@@ -34,6 +35,7 @@ class Row:
     outcome: str = ""  # of an intent; when it changes, an inspector that shows the intent is drawn anew
     slot: Slot | None = None
     signal: Signal | None = None  # of a SIGNAL: with the step that took it
+    told_at: int | None = None  # of a SIGNAL: the request that told the model of it
     child: Kin | None = None  # of a CHILD that was spawned
     place: str = ""  # of a call that waits for a permit
 
@@ -146,11 +148,13 @@ def timeline(
     rows = [row_of(entry, state, now, held) for entry in entries]
     for row in rows:
         row.signal = signals.get(row.entry.seq)
+        row.told_at = told_at(row.signal, state) if row.signal is not None else None
         if row.signal is not None and (waited := waiter(row.signal, state)) is not None:
             row.look, row.began = "timer", waited.at
         if row.slot is not None and row.opens:
             row.place = around.places.get(row.slot.step, "")
             row.child = around.children.get(row.slot.child) if row.slot.kind == "child" and row.slot.child else None
+    say_after_what(rows)
     owned_from = None
     for before, row in pairwise(rows):
         row.gap = gap_between(before.entry, row.entry, holders)
@@ -167,6 +171,18 @@ def timeline(
             row.gap.bar = axis.bar("gap", row.gap.began, row.gap.ended, row.entry.seq)
     start = entries[0].recorded_at if entries else now
     return Timeline(grouped(rows, state, names or {}), axis, around, start)
+
+
+def say_after_what(rows: Sequence[Row]) -> None:
+    """A model that is asked again is so after something."""
+    failed: Entry | None = None
+    for row in rows:
+        if row.entry.step is not None or row.entry.is_beyond:
+            continue
+        if row.entry.kind == Kind.ATTEMPT and failed is not None and not row.entry.body.get("lost"):
+            row.text = asked_again(row.entry, failed)
+        if row.entry.kind in (Kind.ERROR, Kind.PLAN):
+            failed = row.entry if row.entry.kind == Kind.ERROR else None
 
 
 def axis_of(rows: Sequence[Row], now: datetime, by: str, *, grows: bool) -> AnyAxis:

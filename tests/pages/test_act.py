@@ -153,3 +153,12 @@ def test_all_acts_are_listed_and_of_those_that_do_not_apply_why(olga: Client, vi
     assert 'data-k="quiet"' not in olga.get(f"{story.url}/acts").content.decode()  # a button without a frame is text
     assert f"{story.url}/acts" in olga.get("/runs").content.decode()
     assert "/start" in olga.get("/runs").content.decode() and "/start" not in victor.get("/runs").content.decode()
+
+
+def test_an_act_on_a_conversation_leads_back_to_it(olga: Client) -> None:
+    story = Story()
+    chat, elsewhere = f"http://testserver{story.url}?view=chat&seq=3", "http://testserver/runs/other?view=chat"
+    page = olga.get(f"{story.url}/note", **DIALOG, headers={"HX-Current-URL": chat}).content.decode()
+    assert f'name="back" value="{story.url}?view=chat"' in page
+    assert f'value="{story.url}?view=chat"' in olga.get(f"{story.url}/note", headers={"Referer": chat}).content.decode()
+    assert f'value="{story.url}"' in olga.get(f"{story.url}/note", headers={"Referer": elsewhere}).content.decode()

@@ -254,7 +254,7 @@ def test_the_timeline_tells_what_each_answer_used_and_what_was_sent_back(victor:
     assert "1,234 tokens in, 900 of them cached; 210 out; $0.0123" in said and "sent back: refund" in said
     assert f"asks {MODEL}" in said and "overloaded: the provider is overloaded" in said
     assert "12 older results are not shown to the model any more" in said
-    assert "The model is told with its next request." in said and "no step has waited for it" not in said
+    assert "The model was told of it at seq" in said and "no step has waited for it" not in said
 
 
 def test_a_run_says_that_the_price_of_a_request_is_unknown(victor: Client) -> None:
@@ -264,3 +264,50 @@ def test_a_run_says_that_the_price_of_a_request_is_unknown(victor: Client) -> No
     assert "cost unknown" in words(facts) and "0 cost" not in words(facts)
     story.answers(text("Hello."))
     assert "0.0123 cost and 1 request of unknown price" in words(victor.get(story.url).content.decode())
+
+
+def test_a_word_that_came_while_it_was_answered_stands_behind_the_answer_and_its_calls(victor: Client) -> None:
+    story = Conversation()
+    asked = story.asks()
+    early = story.write(Kind.SIGNAL, {"name": "message", "payload": "Hurry"}, actor="olga")
+    page = page_of(victor, story)
+    assert "the model is told of it with the next request" in words(turn_of(page, early))
+    answer = story.answers(called("lookup_order", order="o-1"))
+    assert early > asked and early < answer
+    call = story.call("lookup_order", order="o-1")
+    story.result({"state": "lost"})
+    second = story.answers(text("It is lost."))
+    page = page_of(victor, story)
+    at = [page.index(f'id="turn-{seq}"') for seq in (answer, call, early, second)]
+    assert at == sorted(at) and "with the next request" not in page
+    rows = victor.get(story.url).content.decode()
+    row = rows[rows.index(f'id="line-{early}"') :]
+    assert f"The model was told of it at seq {second - 1}" in words(row[: row.index("</li>")])
+
+
+def test_a_word_that_the_run_did_not_wait_for_says_that_its_model_never_heard_it(victor: Client) -> None:
+    story = Conversation()
+    story.answers(text("Done."))
+    story.write(Kind.SIGNAL, {"name": "message", "payload": "Wait"}, actor="olga")
+    story.done(result="Done.")
+    story.now_is(Status.DONE)
+    assert "the model was not told of it" in page_of(victor, story)
+    assert "ended before its model was told of it" in victor.get(story.url).content.decode()
+
+
+def test_a_request_says_whom_it_asks_and_again_after_what(victor: Client) -> None:
+    story = Conversation()
+    first = story.asks()
+    story.fails("too many", code="rate_limited", status=429)
+    again = story.asks()
+    story.fails("busy", code="overloaded", status=529)
+    other = story.asks(FALLBACK)
+    page = victor.get(story.url).content.decode()
+
+    def row(seq: int) -> str:
+        at = page.index(f'id="row-{seq}"')
+        return words(page[at : page.index("</a>", at)])
+
+    assert f"asks {MODEL}" in row(first) and "attempt 1" not in row(first) and "source" not in row(first)
+    assert f"asks {MODEL} again, after too many requests" in row(again)
+    assert f"asks {FALLBACK} instead, after an overload" in row(other)

@@ -65,3 +65,20 @@ def test_a_step_without_a_plan_is_called_what_its_call_says_of_itself_or_its_too
     story.call("mail")
     page = victor.get(story.url).content.decode()
     assert "<span>Refund 240.00 EUR</span>" in page and "<span>mail</span>" in page
+
+
+def test_what_was_decided_has_a_mark_of_its_own(victor: Client) -> None:
+    story = Story()
+    story.plan(plan=[{"done": "ask"}, {"next": "write"}, {"decided": "half is enough"}])
+    plan = plan_in(victor, story.url)
+    assert plan.count("i-s-running") == 2 and "i-k-PLAN" in plan and "i-s-queued" not in plan
+    assert '<span class="plan-word">decided</span>' in plan
+
+
+def test_nothing_is_under_way_or_to_come_in_a_run_that_has_ended(victor: Client) -> None:
+    story = Story()
+    story.plan(plan=[{"done": "ask"}, {"next": "write"}, {"later": "file"}])
+    story.done(result=None)
+    plan = plan_in(victor, story.url)
+    assert "aria-current" not in plan and "i-s-running" not in plan and "i-s-queued" not in plan
+    assert plan.count('<span class="plan-word">planned</span>') == 2

@@ -18,6 +18,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from runs.access import VIEW, Person, agents_of
+from runs.pages.money import dollars, exactly
 from runs.pages.sharing import shared
 from runs.signed_in import signed_in
 from runs.spending import Spending, Sum, spending_of
@@ -26,7 +27,7 @@ SPANS = (7, 30, 90)
 USUAL = 30
 COST, TOKENS = MEASURES = ("cost", "tokens")
 KEPT = 5.0  # seconds that many viewers share one answer
-LEFT, FLOOR, HEIGHT, WIDTH = 58.0, 118.0, 101.25, 690.0
+LEFT, FLOOR, HEIGHT, WIDTH = 74.0, 180.0, 159.0, 1_000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,21 +162,25 @@ def measure(total: Sum, by: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Rectangles and texts in the drawing's units; `said` is the whole of it in words."""
+    """Rectangles and texts in the drawing's units; `said` is the whole of it in words. No bars: nothing was used."""
 
     lines: Sequence[Mapping[str, Any]]
     bars: Sequence[Mapping[str, Any]]
     labels: Sequence[Mapping[str, Any]]
     said: str
-    right: int
-    width: int
+    left: int = round(LEFT)
+    right: int = round(WIDTH)
+    width: int = round(WIDTH) + 4
+    text_y: int = round(FLOOR) + 17
+    height: int = round(FLOOR) + 28
 
 
 def chart(days: Sequence[date], told: Sequence[Line], by: str) -> Chart:
     """Where a price is unknown a bar of money has a mark: it is higher than it is drawn."""
     step = (WIDTH - LEFT) / len(days)
     bar = round(step * 0.7, 2)
-    top = scale(max((measure(line.sum, by) for line in told), default=0.0))
+    most = max((measure(line.sum, by) for line in told), default=0.0)
+    top = scale(most) if most > 0 else 1.0
     bars = []
     for n, line in enumerate(told):
         height = HEIGHT * measure(line.sum, by) / top
@@ -192,36 +197,27 @@ def chart(days: Sequence[date], told: Sequence[Line], by: str) -> Chart:
         if (len(days) - 1 - n) % every == 0
     ]
     axis = [{"value": short(top * n / 3, by), "y": f"{FLOOR - HEIGHT * n / 3:.2f}",
-             "text_y": f"{FLOOR - HEIGHT * n / 3 + 3:.2f}"} for n in range(4)]  # fmt: skip
+             "text_y": f"{FLOOR - HEIGHT * n / 3 + 3:.2f}"} for n in range(4 if most > 0 else 1)]  # fmt: skip
     said = f"{'Cost' if by == COST else 'Tokens'} by day over {len(days)} days: {in_words(added(x.sum for x in told))}."
-    return Chart(axis, bars, labels, said, round(WIDTH), round(WIDTH) + 4)
+    return Chart(axis, bars, labels, said)
 
 
 def in_words(total: Sum) -> str:
     found = f"{total.tokens:,} tokens in {total.requests:,} request{'' if total.requests == 1 else 's'}"
-    found += f", cost {money(total.cost)}" if total.requests > total.unpriced else ""
+    found += f", cost {exactly(total.cost)}" if total.requests > total.unpriced else ""
     return f"{found}, {total.unpriced:,} of unknown price" if total.unpriced else found
 
 
 def scale(most: float) -> float:
-    """The top of the axis: three equal steps of a round number."""
-    if most <= 0:
-        return 3.0
+    """The top of the axis: three equal steps of a round number; `most` is above 0."""
     unit = 10.0 ** floor(log10(most / 3))
     return 3 * unit * next(n for n in (1, 2, 2.5, 5, 10) if 3 * unit * n >= most * 0.999999)
 
 
 def short(value: float, by: str) -> str:
     if by == COST:
-        return f"{value:.10f}".rstrip("0").rstrip(".") or "0"
+        return dollars(Decimal(f"{value:.10f}")) if value else "$0"
     for unit, name in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
         if value >= unit:
             return f"{value / unit:.1f}".removesuffix(".0") + name
     return str(ceil(value))
-
-
-def money(value: Decimal) -> str:
-    """Exactly as it adds up, with two places at least."""
-    text = f"{value.normalize():f}" if value else "0"
-    whole, _, rest = text.partition(".")
-    return f"{int(whole):,}.{rest.ljust(2, '0')}"

@@ -6,14 +6,19 @@ from decimal import Decimal
 
 from django import template
 
-from runs.pages import spending_page
+from runs.pages import money as money_
 
 register = template.Library()
 
 
 @register.filter
 def money(value: Decimal) -> str:
-    return spending_page.money(value)
+    return money_.dollars(value)
+
+
+@register.filter
+def exactly(value: Decimal) -> str:
+    return money_.exactly(value)
 
 
 @register.filter

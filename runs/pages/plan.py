@@ -29,7 +29,8 @@ LONGEST = 90
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """`state`: done, next, later, decided, planned, or the agent's own word. `seq`: the entry that it leads to, where it is a step."""
+    """`state`: done, next, later, decided, planned, or the agent's own word. `seq`: the entry that it leads to, where
+    it is a step."""
 
     state: str
     text: str

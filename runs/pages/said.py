@@ -5,6 +5,7 @@ Nothing of it is markup: a text is paragraphs and fenced code, shown as it came.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ from typing import Any
 
 from journal.encoding import Pointer
 from journal.entries import Entry
+from runs.loops.declared import UPDATE_PLAN
+from runs.pages.plan import NEXT, Item, items_of
 
 MOST_TEXT = 100_000  # characters of one part that are drawn
 MOST_PARTS = 200
@@ -54,6 +57,19 @@ class Reply:
     cause: str
     content: Any
     args: Any
+
+    @property
+    def plan(self) -> Sequence[Item] | None:
+        """Where the model wrote its plan anew: what the plan says."""
+        if self.tool != UPDATE_PLAN or self.outcome == "retried" or not isinstance(self.args, Mapping):
+            return None
+        told = [(state, self.args.get(state)) for state in ("done", "next", "decided")]
+        return items_of({state: text} for state, texts in told if isinstance(texts, list) for text in texts)
+
+    @property
+    def now(self) -> str:
+        """Of a plan: what comes next."""
+        return next((item.text for item in self.plan or () if item.state == NEXT), "")
 
     @property
     def says(self) -> str:
@@ -168,8 +184,16 @@ def blocks_of(text: str) -> list[Block]:
 def reply_of(one: Mapping[str, Any], args: Mapping[Any, Any]) -> Reply:
     return Reply(
         str(one.get("tool") or ""), str(one.get("outcome") or ""), str(one.get("cause") or ""), one.get("content"),
-        args.get(one.get("id")),
+        as_object(args.get(one.get("id"))),
     )  # fmt: skip
+
+
+def as_object(args: Any) -> Any:
+    """Some providers' answers hold arguments as text."""
+    try:
+        return json.loads(args) if isinstance(args, str) else args
+    except (ValueError, RecursionError):
+        return args
 
 
 def bill_of(body: Mapping[str, Any]) -> Bill:

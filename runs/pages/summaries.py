@@ -39,8 +39,9 @@ def attempt_text(entry: Entry) -> str:
     body = entry.body
     if entry.step is not None or body.get("source") != "model":
         return f"attempt {body.get('attempt', '')}, source: {body.get('source', '')}"
-    again = ", for the request before it was lost" if body.get("lost") else ""
-    return f"asks {asked_of(entry)}{' again' if again or body.get('attempt', 1) != 1 else ''}{again}"
+    if body.get("lost"):
+        return f"again, after a lost request: asks {asked_of(entry)}"
+    return f"{'again: ' if body.get('attempt', 1) != 1 else ''}asks {asked_of(entry)}"
 
 
 def asked_of(entry: Entry) -> str:
@@ -52,13 +53,13 @@ def asked_again(entry: Entry, failed: Entry) -> str:
     """An ATTEMPT behind the ERROR of the request before it, by the same model or another."""
     other = entry.body.get("model") != failed.body.get("model") and failed.body.get("model")
     code = line(failed.body["code"], 40).replace("_", " ") if failed.body.get("code") else "an error"
-    return f"asks {asked_of(entry)}{' instead' if other else ' again'}, after {WENT_WRONG.get(code, code)}"
+    return f"{'' if other else 'again, '}after {WENT_WRONG.get(code, code)}: asks {asked_of(entry)}"
 
 
 WENT_WRONG = {
     "rate limited": "too many requests", "overloaded": "an overload", "server error": "an error of its server",
     "unavailable": "no connection", "connection lost": "a lost connection", "cut stream": "an answer that was cut",
-    "timeout": "no answer in time", "garbage": "an answer that nobody can read", "rejected": "it was refused",
+    "timeout": "no answer in time", "garbage": "an answer that nobody can read", "rejected": "a refusal",
     "authentication": "a refused key", "not found": "no such model", "quota": "a spent quota",
     "context too long": "more than it takes", "unexpected": "an error",
 }  # fmt: skip

@@ -309,5 +309,41 @@ def test_a_request_says_whom_it_asks_and_again_after_what(victor: Client) -> Non
         return words(page[at : page.index("</a>", at)])
 
     assert f"asks {MODEL}" in row(first) and "attempt 1" not in row(first) and "source" not in row(first)
-    assert f"asks {MODEL} again, after too many requests" in row(again)
-    assert f"asks {FALLBACK} instead, after an overload" in row(other)
+    assert f"again, after too many requests: asks {MODEL}" in row(again)
+    assert f"after an overload: asks {FALLBACK}" in row(other)
+
+
+def test_an_object_is_a_table_whose_text_reads_as_text_with_its_json_behind_it(victor: Client) -> None:
+    story = Conversation(input={"customer": "Ada", "vip": True, "notes": []})
+    story.answers(called("send_mail", to="p@x.example", body="Dear Paolo,\n\nhalf is <b>fine</b>."))
+    seq = story.call("send_mail", to="p@x.example", body="Dear Paolo,\n\nhalf is <b>fine</b>.", copies=["a", "b"], n=3)
+    story.result({"id": "m-1", "queued": True, "note": ""})
+    page = page_of(victor, story)
+    turn = turn_of(page, seq)
+    assert '<dt>to</dt><dd><p class="turn-text" dir="auto">p@x.example</p>' in turn
+    assert "Dear Paolo,\n\nhalf is &lt;b&gt;fine&lt;/b&gt;." in turn and '<p class="turn-word">3</p>' in turn
+    assert turn.count("<span>JSON</span>") == 2 and "copies in Arguments of seq" in turn
+    assert '<p class="turn-word">true</p>' in turn and '<p class="turn-word">&#x27;&#x27;</p>' in turn
+    assert "<dt>customer</dt>" in turn_of(page, 1)
+
+
+def test_what_is_mostly_nested_or_large_is_json(victor: Client) -> None:
+    story = Conversation()
+    nested = story.call("plan", days=[1, 2], people={"a": 1}, n=1)
+    large = story.call("fill", **{f"cell_{n}": n for n in range(40)})
+    page = page_of(victor, story)
+    assert "turn-fields" not in turn_of(page, nested) and "turn-fields" not in turn_of(page, large)
+
+
+def test_a_new_plan_is_one_line_that_unfolds(victor: Client) -> None:
+    story = Conversation()
+    args = {"done": ["look"], "next": ["write to Paolo", "close"], "decided": ["half is enough"]}
+    noted = {"id": "t1", "tool": "update_plan", "outcome": "answered", "content": "The plan is noted."}
+    seq = story.answers(called("update_plan", "t1", **args), moves=[], replies=[noted])
+    raw = called("update_plan", "t2") | {"args": '{"done": ["all"], "next": [], "decided": []}'}
+    last = story.answers(raw, moves=[], replies=[noted | {"id": "t2"}])
+    page = page_of(victor, story)
+    turn = words(turn_of(page, seq))
+    assert "updated its plan: now write to Paolo" in turn and "decided half is enough" in turn
+    assert "What the model wrote" not in turn and "taken" not in turn and "turn-reply" not in turn_of(page, seq)
+    assert "updated its plan done: all" in words(turn_of(page, last))

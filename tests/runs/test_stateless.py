@@ -185,18 +185,20 @@ def test_a_spawned_one_has_a_journal_like_any_child(crew: Crew) -> None:
 
 
 def test_it_costs_two_commits_beside_its_start(crew: Crew) -> None:
-    """The least of some runs: the server's other databases write too."""
+    """The least of some runs, more of them while the server's other databases write."""
     worker, commits = crew.hire(), {}
-    for agent in ("classify", "journaled-classify"):
-        seen = []
-        for _ in range(10):
+    for agent, most in (("classify", 200), ("journaled-classify", 5)):
+        least = 1_000
+        for _ in range(most):
             run_id = start(agent, {"word": "a"})
             release = Run.objects.get(id=run_id).release_id
             before = transactions(crew)
             worker.advance(run_id, release)
+            least = min(least, transactions(crew) - before)
             assert Run.objects.get(id=run_id).status == "done"
-            seen.append(transactions(crew) - before)
-        commits[agent] = min(seen)
+            if least <= 2:
+                break
+        commits[agent] = least
     assert commits["classify"] == 2 < commits["journaled-classify"], commits
 
 

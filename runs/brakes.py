@@ -71,8 +71,9 @@ def over(state: RunState, budget: Budget | None, now: float, moves: Sequence[Mov
         return None
     so_far, before = spent(state, now), state.budget_from
     began = before.at if before.at is not None else state.time_of(1).timestamp()
+    made = 0 if let_go_on(state, so_far) else len(moves)
     used = {
-        "steps": so_far.steps - before.steps + len(moves),
+        "steps": so_far.steps - before.steps + made,
         "tokens": so_far.tokens - before.tokens,
         "cost": so_far.cost - before.cost,
         "seconds": now - began,
@@ -85,7 +86,15 @@ def over(state: RunState, budget: Budget | None, now: float, moves: Sequence[Mov
         asked = "a request" if unknown == 1 else f"{unknown} requests"
         reason = f"what {asked} to the model cost is not known, and its budget is {budget.cost:g} cost"
         return Brake(reason, budget.cost, used["cost"])
-    return _repeats(state, budget, moves)
+    return _repeats(state, budget, moves) if made else None
+
+
+def let_go_on(state: RunState, so_far: Spent) -> bool:
+    """Whether somebody gave the budget anew and nothing was called since: what was decided then is made, however much
+    it is at once."""
+    before = state.budget_from
+    last = state.slots[so_far.steps].seq if so_far.steps else 0
+    return before.at is not None and so_far.steps == before.steps and state.resumed_seq > last
 
 
 def _repeats(state: RunState, budget: Budget, moves: Sequence[Move]) -> Brake | None:

@@ -37,42 +37,33 @@ class LoopAsking:
         self.prepared: Prepared | None = None
 
     def next(self, state: RunState, now: float, epoch: int) -> Next:
-        match policy.next_request(self.loop, state, now, epoch):
-            case policy.Wait(until, why):
-                return AskLater(until, why)
-            case policy.Hold(reason):
-                return NeedsPerson(struck_text(reason))
-            case policy.Compact(body):
-                return LeaveOut(body)
-            case policy.Ask(model, extra):
-                return self._ready(state, model, extra)
+        unable: dict[str, str] = {}
+        while True:
+            match policy.next_request(self.loop, state, now, epoch, unable):
+                case policy.Wait(until, why):
+                    return AskLater(until, why)
+                case policy.Hold(reason):
+                    return NeedsPerson(struck_text(reason))
+                case policy.Compact(body):
+                    return LeaveOut(body)
+                case policy.Ask(model, extra):
+                    told = {"model": model} | extra | some(passed_over=unable or None)
+                    try:
+                        return self._ready(state, model, told)
+                    except ModelFailed as failed:  # of this worker alone: it has no key, no address, no client
+                        unable[model] = struck_text(failed.says)
 
-    def _ready(self, state: RunState, model: str, extra: dict[str, Any]) -> Next:
-        told: dict[str, Any] = {"model": model} | extra
+    def _ready(self, state: RunState, model: str, told: dict[str, Any]) -> Ready:
+        """Raises ModelFailed."""
+        from runs.loops import asking
+
         if self.loop.context is not None and state.context is None:
             told["context"] = struck_text(str(self.loop.context(RunView(state))))
         # The request is of the state that the ATTEMPT leads to; folding it sets the same once more.
         state.affinity = told.get("affinity", state.affinity)
         state.context = told.get("context", state.context)
-        prepared, refused = self._prepared(state, model)
-        if prepared is None:
-            return NeedsPerson("; ".join(f"{name} cannot be asked: {why}" for name, why in refused.items()))
-        self.prepared = prepared
-        told |= {"model": prepared.model} | some(passed_over=refused or None)
+        prepared = self.prepared = asking.prepare(self.agent.content, state, model, self.loop)
         return Ready(told | {"digest": prepared.digest, "size": prepared.size, "client": prepared.client})
-
-    def _prepared(self, state: RunState, model: str) -> tuple[Prepared | None, dict[str, str]]:
-        """The request, of this model or the first behind it that this worker can ask; and why not those before it."""
-        from runs.loops import asking
-
-        refused: dict[str, str] = {}
-        names = self.loop.names
-        for name in names[names.index(model) :]:
-            try:
-                return asking.prepare(self.agent.content, state, name, self.loop), refused
-            except ModelFailed as failed:
-                refused[name] = struck_text(failed.says)
-        return None, refused
 
     def ask(self, line: Line) -> Any:
         from runs.loops import asking

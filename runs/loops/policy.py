@@ -6,9 +6,10 @@ backoff comes before the next round. A model that refuses for good is passed ove
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from runs.loops.compaction import next_compaction
@@ -24,6 +25,7 @@ FOR_GOOD = frozenset({"authentication", "not_found", "quota", "rejected"})
 BACKOFF = Retry(backoff=2.0)
 LONGEST_WAIT = 3_600.0
 REFUSAL = "content_filter"
+NONE: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,24 +52,28 @@ class Compact:
     body: dict[str, Any]
 
 
-def next_request(loop: ModelLoop, state: RunState, now: float, epoch: int) -> Ask | Wait | Hold | Compact:
-    """`now`: POSIX seconds; `epoch`: of the worker that would ask."""
+def next_request(
+    loop: ModelLoop, state: RunState, now: float, epoch: int, unable: Mapping[str, str] = NONE
+) -> Ask | Wait | Hold | Compact:
+    """`now`: POSIX seconds; `epoch`: of the worker that would ask; `unable`: the models that it cannot, and why."""
     corrections = corrections_in_a_row(state)
     if corrections > loop.retries:
         return Hold(f"its answer could not be used {corrections} times in a row; the last one: {_last_fault(state)}")
     if _pauses(state) > loop.attempts:
         return Hold(f"the provider paused {_pauses(state)} times in the middle of its answer")
+    if (idle := _without_moves(state)) > loop.attempts:
+        return Hold(f"it answered {idle} times in a row without a call or a result")
     attempts = [attempt for attempt in state.model_attempts if attempt.seq > state.resumed_seq]
     if (compact := _compact(loop, state, attempts)) is not None:
         return compact
     refused = _refused(state)
-    gone = refused | set(gone_for_good(loop, state))
+    gone = refused | set(gone_for_good(loop, state)) | set(unable)
     left = [name for name in loop.names if name not in gone]
     if not left:
-        return Hold(f"no model can be asked: {_told(loop, state, attempts, refused)}")
+        return Hold(f"no model can be asked: {_told(loop, state, attempts, refused, unable)}")
     failed = [attempt for attempt in attempts if attempt.error is not None]
     if len(failed) >= loop.attempts:
-        return Hold(f"no answer in {len(failed)} requests: {_told(loop, state, attempts, refused)}")
+        return Hold(f"no answer in {len(failed)} requests: {_told(loop, state, attempts, refused, unable)}")
     name = _whose_turn(loop, state, left, attempts, now)
     return name if isinstance(name, Wait) else Ask(name, _extra(loop, state, epoch))
 
@@ -137,6 +143,11 @@ def _is_correction(made: Decision) -> bool:
     return said.get("feedback") is not None or any(reply["outcome"] == "retried" for reply in said.get("replies", ()))
 
 
+def _without_moves(state: RunState) -> int:
+    """How many of the last answers led to nothing but another request."""
+    return len(list(takewhile(lambda made: not (made.said or {})["moves"], answers_since(state, state.resumed_seq))))
+
+
 def _pauses(state: RunState) -> int:
     said = (made.said or {} for made in answers_since(state, state.resumed_seq))
     return len(list(takewhile(lambda body: not body.get("moves") and is_paused(body["response"]), said)))
@@ -154,12 +165,17 @@ def _refused(state: RunState) -> set[str]:
     return {str((made.said or {}).get("asked_model")) for made in refusals}
 
 
-def _told(loop: ModelLoop, state: RunState, attempts: Sequence[Attempt], refused: set[str]) -> str:
+def _told(
+    loop: ModelLoop, state: RunState, attempts: Sequence[Attempt], refused: set[str], unable: Mapping[str, str]
+) -> str:
     """Each model's last word."""
     last = {_model(loop, attempt): attempt.error for attempt in attempts if attempt.error is not None}
     gone = gone_for_good(loop, state)
     said = {name: "it refused to answer (content filter)" for name in loop.names if name in refused}
-    said = {name: said.get(name) or last.get(name) or gone.get(name) or "not asked" for name in loop.names}
+    said = {
+        name: unable.get(name) or said.get(name) or last.get(name) or gone.get(name) or "not asked"
+        for name in loop.names
+    }
     return "; ".join(f"{name}: {why}" for name, why in said.items())
 
 

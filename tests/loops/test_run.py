@@ -209,3 +209,19 @@ def test_the_context_is_made_once(providers: Providers) -> None:
     assert made == ["Refund o-1"]
     assert kinds(trial, Kind.ATTEMPT)[0]["context"] == "Asked 1 times."
     assert all("Asked 1 times." in seen.body for seen in providers.requests)
+
+
+def test_a_model_that_only_writes_its_plan_waits_for_a_person(providers: Providers) -> None:
+    providers.script("m", [turn(call("update_plan", done=[], next=["look"], decided=[]))] * 5 + ["Done."])
+    trial = run(desk("anthropic:m", attempts=4))
+    assert trial.status == "held" and "5 times in a row" in trial.reason
+    trial.resume()
+    assert trial.result == "Done."
+
+
+def test_a_fallback_without_a_key_leaves_the_first_model_its_turns(providers: Providers) -> None:
+    providers.script("m", ["Done."])
+    providers.fault("rate_limit", model="m", retry_after=30)
+    keys = {"openai": "$A_KEY_THAT_NOBODY_SET"}
+    trial = run(desk("anthropic:m", "openai:n", api_key=keys))
+    assert trial.result == "Done."

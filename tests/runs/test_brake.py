@@ -106,3 +106,19 @@ def test_a_request_of_an_unknown_price_holds_a_run_that_has_a_budget_of_cost() -
     assert asks(free | {"cost": 0.5}, Budget(cost=2)).status == "done"
     assert asks(free, Budget(tokens=100)).status == "done"
     assert asks({"tokens": 5}, Budget(cost=2)).status == "done", "a function that says nothing of a cost has none"
+
+
+def test_a_turn_of_more_calls_than_the_budget_is_made_whole_once_somebody_says_so() -> None:
+    at_once = Agent(
+        "at-once", "1", [limited.look], decide=lambda run: wants(run), budget=Budget(steps=3, identical_calls=2)
+    )
+    trial = testing.run(at_once, None, tools={"look": 1})
+    assert (trial.status, len(trial.calls)) == ("held", 0)
+    trial.resume()
+    assert trial.status == "held" and len(trial.calls) == 5  # the next turn is over it again
+    trial.resume()
+    assert trial.result == 10
+
+
+def wants(run: RunView) -> Any:
+    return [Call("look") for _ in range(5)] if len(run.calls) < 10 else Finish(len(run.calls))

@@ -141,8 +141,10 @@ class Recorder:
                 self.worker.session.totals.appended(batch, self.state, took)
                 self.worker.born(then.children if then else ())
                 return self.written(answer.first_seq, answer.last_seq, answer.recorded_at, park)
-            case "refused":
+            case "refused":  # outcomes are kept: what was asked for and paid counts
                 self.read()
+                kept = [draft for draft in batch if not draft.decision]
+                self.worker.session.totals.appended(kept, self.state, took)
                 return False
             case "settled":
                 self.keep_unsettled(batch)

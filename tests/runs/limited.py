@@ -4,6 +4,9 @@ import time
 from collections.abc import Generator
 from typing import Any
 
+from django.db import connection
+
+from runs.commands import cancel_run
 from runs.sdk import Agent, Budget, Call, CallFailed, Finish, Limit, Rate, RunView, Sleep, ToolContext, flow, tool
 from runs.sdk.models import FunctionModel
 from tests.rig import wire
@@ -121,6 +124,16 @@ def asks(state: RunView) -> tuple[Any, dict[str, Any]]:
 tokens = Agent(
     name="tokens", version="1", tools=[look], decide=FunctionModel(asks), budget=Budget(tokens=100, cost=10, steps=50)
 )
+
+
+def cancels(state: RunView) -> tuple[Any, dict[str, Any]]:
+    """Somebody cancels the run while it is asked."""
+    cancel_run(run_id=state.id, reason="not needed", actor="olga")
+    connection.close()
+    return Call(look), {"input_tokens": 30, "output_tokens": 10, "cost": 0.25}
+
+
+cancelled = Agent(name="cancelled", version="1", tools=[look], decide=FunctionModel(cancels))
 
 
 @flow(name="two-tools", version="1", tools=[look, charge_two, letter_one])

@@ -11,6 +11,7 @@ from runs.queries import entries_of
 from runs.registry import agents, announce
 from runs.sdk import Agent, Budget, Call, Finish, RunView, ToolContext, tool
 from runs.sdk.models import FunctionModel
+from runs.totals import COST, TOKENS
 from tests.rig.crew import Crew, journal, start, state
 from tests.runs import limited
 
@@ -122,3 +123,11 @@ def test_a_turn_of_more_calls_than_the_budget_is_made_whole_once_somebody_says_s
 
 def wants(run: RunView) -> Any:
     return [Call("look") for _ in range(5)] if len(run.calls) < 10 else Finish(len(run.calls))
+
+
+def test_an_answer_that_came_after_a_cancel_was_paid_for_and_counts(crew: Crew) -> None:
+    run = crew.drive(start("cancelled"))
+    assert run.status == "cancelled"
+    assert (run.tokens, run.cost) == (40, 0.25)
+    counted = crew.workers[-1].session.totals.snapshot()
+    assert (counted[TOKENS], counted[COST]) == (40, 0.25)

@@ -14,6 +14,7 @@ from journal.entries import Entry, Kind
 from runs.management.arguments import STYLES, iso, span
 from runs.models import DOUBT_STANDS, Run, Status
 from runs.pages.axis import FOLD_SECONDS
+from runs.pages.crowded import crowd_before
 from runs.pages.run_page import Reading, holders_in, lease_of, released_by
 from runs.pages.timeline import Gap, Group, Row, timeline
 from runs.queries import state_of
@@ -145,6 +146,8 @@ def pending_lines(run: Run) -> Iterator[tuple[Cell, ...]]:
         yield Styled(str(run.status), STYLES.get(Status(run.status), "")), run.reason
     if released := released_by(run, state_of(run.id), {}):
         yield (Styled(released, "dim"),)
+    if crowd := crowd_before(run):
+        yield (Styled(crowd, "dim"),)
 
 
 def hint_for(run: Run, wait: Wait) -> str:

@@ -23,6 +23,7 @@ from runs.loops.under_way import UnderWay, answer_under_way
 from runs.models import DOUBT_STANDS, ENDED, Run, Status, WorkerSession
 from runs.pages.asked import CHAT, Asked
 from runs.pages.chat import Chat, chat_of
+from runs.pages.crowded import crowd_before
 from runs.pages.facts import Pin, Used, model_in, pin_of, used_of
 from runs.pages.family import Family, children_named, family_of
 from runs.pages.on_the_way import draining_among
@@ -99,7 +100,8 @@ class Proof:
 @dataclass(frozen=True, slots=True)
 class RunPage:
     """`entries` is the window drawn, `earlier` the `after=` of the window before it (None at the start). `chat`: where
-    it is drawn as a conversation; `arriving`: what has come of an answer that the journal does not have yet."""
+    it is drawn as a conversation; `arriving`: what has come of an answer that the journal does not have yet; `crowd`:
+    that all slots are taken before it."""
 
     run: Run
     state: RunState
@@ -118,6 +120,7 @@ class RunPage:
     relatives: Relatives
     chat: Chat | None = None
     arriving: UnderWay | None = None
+    crowd: str = ""
 
     @property
     def repeated(self) -> list[Repeated]:
@@ -194,7 +197,7 @@ class RunPage:
 
     @property
     def released_by(self) -> str:
-        said = released_by(self.run, self.state, self.line.around.places)
+        said = " ".join(filter(None, (released_by(self.run, self.state, self.line.around.places), self.crowd)))
         standing = [] if self.ended else self.family.standing[:MOST_SAID]
         return f"{said} Below it, {'; '.join(standing)}." if standing else said
 
@@ -307,7 +310,7 @@ class Reading:
             proof=proof or Proof(), ruler=ruler(self.entries, self.state, held=lease.live),
             plan=plan_of(self.state, self.entries), remarks=remarks_in(self.entries), relatives=relatives_of(run),
             chat=chat_of(shown, self.state, Loader(), held=lease.live) if asked.view == CHAT else None,
-            arriving=self.arriving(),
+            arriving=self.arriving(), crowd=crowd_before(run),
         )  # fmt: skip
 
     def arriving(self) -> UnderWay | None:

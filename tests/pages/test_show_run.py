@@ -1,10 +1,12 @@
 import re
+from datetime import timedelta
 
 import pytest
+from django.db.models.functions import Now
 from django.test import Client
 
 from journal.entries import Kind
-from runs.models import Status
+from runs.models import Run, Status
 from tests.pages.incidents import incident, url_of
 from tests.pages.journals import DIGEST, Story, awaiting_approval, in_doubt, release, session
 
@@ -190,3 +192,20 @@ def test_a_row_of_a_later_day_than_the_first_says_by_how_many_days(victor: Clien
     page = victor.get(url_of(run)).content.decode()
     assert re.search(r'id="row-24".*?>\d\d:\d\d\+[23]d</time>', page, re.DOTALL)
     assert f"{run.created_at:%Y-%m-%d} UTC" in page[page.index('class="wf-zone"') :][:60]
+
+
+def test_a_queued_run_says_when_all_slots_are_taken_and_by_what(victor: Client) -> None:
+    story, others = Story(), [Story() for _ in range(2)]
+    Run.objects.filter(pk=story.run.pk).update(reason="waits for a worker", since=Now() - timedelta(seconds=9))
+    worker = session("w1", concurrency=2)
+    others[0].now_is(Status.RUNNING, session=worker)
+    assert "slots" not in victor.get(story.url).content.decode()
+    others[1].now_is(Status.RUNNING, session=worker)
+    said = "Just now all 2 slots of the workers that serve it are taken by runs of one agent."
+    assert said in victor.get(story.url).content.decode()
+    elsewhere = session("w2", concurrency=1)
+    assert "slots" not in victor.get(story.url).content.decode()
+    Story().now_is(Status.RUNNING, session=elsewhere, agent="other")
+    assert (
+        "all 3 slots" in (page := victor.get(story.url).content.decode()) and "2 of them by runs of one agent" in page
+    )

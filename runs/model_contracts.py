@@ -23,6 +23,9 @@ KEYS = {
 }  # fmt: skip
 
 
+INSTALLED = ("anthropic", "openai", "openai-chat", "openai-responses")  # clients that come with Holdfast
+
+
 def of_model(agent: Agent, grace: float | None = None) -> Iterator[Finding]:
     for model, why in floating_models(agent.content).items():
         yield Finding(
@@ -31,6 +34,11 @@ def of_model(agent: Agent, grace: float | None = None) -> Iterator[Finding]:
             "(openai:gpt-4o-2024-08-06), and give the agent a new version when you change it.",
         )  # fmt: skip
     if isinstance(agent.decide, ModelLoop):
+        for model, why in unknown_models(agent).items():
+            yield Finding(
+                "warning", "W069", f"agent {agent.name} cannot ask {model}: {why}", place(agent),
+                "Its runs are held until there is one: take another model, or install what it needs for the workers.",
+            )  # fmt: skip
         yield from _of_budget(agent)
         yield from _of_time(agent, grace)
         for tool in agent.toolbox.values():
@@ -49,14 +57,30 @@ def refused(agent: Agent) -> Iterator[Finding]:
             )  # fmt: skip
 
 
+def unknown_models(agent: Agent) -> dict[str, str]:
+    """Why no client can be made for it, by each model for which none can."""
+    if not isinstance(agent.decide, ModelLoop):
+        return {}
+    named = [model for model in agent.decide.names if agent.decide.object_of(model) is None]
+    return {model: why for model in named if model.partition(":")[0] not in INSTALLED and (why := _why_unknown(model))}
+
+
+def _why_unknown(model: str) -> str:
+    from runs.loops.providers import why_unknown  # seconds to load, for the few models that it is asked of
+
+    return why_unknown(model)
+
+
 def unset_variables(agent: Agent) -> list[str]:
-    """Variables that its requests need and this process does not have, in the order in which they are missed."""
+    """Variables that its requests need and this process does not have, in the order in which they are missed. Of a model
+    that cannot be asked at all none would help."""
     content = agent.content.get("model")
     if not isinstance(agent.decide, ModelLoop) or not content:
         return []
     needed: list[str] = []
+    unknown = unknown_models(agent)
     for model in models_in(content | {"model": content}):
-        if agent.decide.object_of(model) is not None:
+        if agent.decide.object_of(model) is not None or model in unknown:
             continue
         provider = model.partition(":")[0]
         address, key = (_for(content.get(word), provider) for word in ("base_url", "api_key"))

@@ -126,6 +126,18 @@ def takes_client(name: str) -> bool:
     return taken is not None and any(word in str(taken.annotation) for word in OUR_CLIENTS)
 
 
+def why_unknown(name: str) -> str:
+    """Why nothing can be asked of such a model here, whatever is set; empty where it can. `name`: with its provider."""
+    provider = name.partition(":")[0]
+    try:
+        infer_provider_class(provider)
+    except ImportError:
+        return f"the library for {provider!r} is not installed (an extra of pydantic-ai-slim)"
+    except ValueError:
+        return f"no provider is called {provider!r}" if ":" in name else "it names no provider, as openai:… does"
+    return ""
+
+
 def _client(dry: bool) -> httpx2.AsyncClient:
     if dry:
         return httpx2.AsyncClient(transport=Dry())

@@ -217,6 +217,18 @@ def test_a_loop_that_nothing_bounds_and_tools_that_say_nothing_are_hinted_at() -
     )
 
 
+def test_a_provider_that_is_not_there_is_named_and_no_key_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GEMINI_API_KEY", raising=False)
+    lost = looping(model="nonsense:abc-2026-01-01", fallback=("google:gemini-2026-01-01",))
+    said = [finding.says for finding in findings(lost) if finding.id == "W069"]
+    assert said == [
+        "agent loops cannot ask nonsense:abc-2026-01-01: no provider is called 'nonsense'",
+        "agent loops cannot ask google:gemini-2026-01-01: the library for 'google' is not installed"
+        " (an extra of pydantic-ai-slim)",
+    ]
+    assert unset_variables(lost) == [] and "W069" not in of(looping())
+
+
 def test_timeouts_that_nobody_set_are_told_of_once_and_only_hinted_at() -> None:
     many = [looping(tools=[pays]), looping(tools=[paid_by_hand])]
     assert not {"W043", "I067", "I068"} & {id for agent in many for id in of(agent, grace=25)}

@@ -12,7 +12,6 @@ Several things at once are decided so:
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterator
 from copy import deepcopy
@@ -25,10 +24,11 @@ from pydantic import ValidationError
 from journal.encoding import problems
 from runs.loops.conversation import calls_in, is_paused
 from runs.loops.declared import FINAL_RESULT, UPDATE_PLAN, WRAPPED, is_wrapped
+from runs.loops.hiding import hide_untaken, spelled, strike_arguments, strike_in_text
 from runs.loops.policy import corrections_in_a_row, gone_for_good
 from runs.loops.prices import cost_of, prices_version, usage_of
 from runs.moves import LONGEST_NAME
-from runs.secrets import STRUCK, redacted, sealed_by, seals_in, struck, words_of
+from runs.secrets import redacted, sealed_by, seals_in, struck, words_of
 
 if TYPE_CHECKING:
     from runs.agents import Agent
@@ -72,6 +72,7 @@ class Reading:
     plan: list[Any] | None = None
     ends: list[tuple[dict[str, Any], Any]] = field(default_factory=list)  # calls of final_result, and their results
     words: set[str] = field(default_factory=set)  # that are struck
+    taken: set[str] = field(default_factory=set)  # ids of calls whose secrets were sealed by their tool's schema
     feedback: str | None = None
 
     def reply(self, call: dict[str, Any], outcome: str, content: str, **more: Any) -> None:
@@ -146,9 +147,10 @@ def _take(reading: Reading, call: dict[str, Any]) -> None:
         sealed = sealed_by(schema, args)
         if any(True for _ in seals_in(sealed)):
             reading.words.update(words_of(sealed))
-            _strike_arguments(call, sealed)
+            strike_arguments(call, sealed)
         if faults := _faults(tool, args):
             raise Wrong("arguments", "The arguments are not right:\n" + "\n".join(f"- {f}" for f in faults))
+        reading.taken.add(call["tool_call_id"])
         reading.moves.append({"call": name, "args": sealed_by(schema, tool.normal(args)), "id": call["tool_call_id"]})
 
 
@@ -243,7 +245,14 @@ def _plan_in(args: dict[str, Any]) -> list[Any]:
 
 
 def _body(reading: Reading, answer: Answer) -> dict[str, Any]:
-    words = tuple(reading.words)
+    output = {FINAL_RESULT} if reading.loop.output_schema is not None else set()
+    left = [call for call in calls_in(reading.response) if call["tool_call_id"] not in reading.taken]
+    for call in left:
+        if call["tool_name"] not in {UPDATE_PLAN} | output:
+            reading.words |= hide_untaken(call, reading.agent.toolbox)
+    for call in calls_in(reading.response):
+        strike_in_text(call, reading.words)
+    words = tuple(spelled(reading.words))
     response = answer.response
     cost = cost_of(response)
     struck_out = bool(words) or redacted() is not None
@@ -290,17 +299,3 @@ def _thought(reading: Reading) -> str:
     texts = [_text(reading.response, "thinking"), "" if ends else _text(reading.response, "text")]
     thought = "\n\n".join(text.strip() for text in texts if text.strip())
     return thought if len(thought) <= LONGEST_THOUGHT else f"{thought[:LONGEST_THOUGHT]}…"
-
-
-def _strike_arguments(call: dict[str, Any], sealed: dict[str, Any]) -> None:
-    """In the words of the model: as text, where they came as text."""
-    shown = _struck_seals(sealed)
-    call["args"] = json.dumps(shown, ensure_ascii=False) if isinstance(call.get("args"), str) else shown
-
-
-def _struck_seals(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _struck_seals(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_struck_seals(item) for item in value]
-    return STRUCK if any(True for _ in seals_in(value)) else value

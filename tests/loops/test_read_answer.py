@@ -1,5 +1,6 @@
 """An answer becomes moves, replies, a plan: whatever a model says, and it never raises."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -262,3 +263,49 @@ def test_an_answer_in_which_the_provider_paused_is_gone_on_with() -> None:
     assert isinstance(next_request(journal.loop, journal.state, 0.0, 1), Hold)
     answered([TextPart("Found it.")], journal=journal)
     assert len(messages_of(journal.agent.content, journal.state)) == 14
+
+
+PASSWORD = "hunter2-is-long"
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("pay", f'{{"card": "{PASSWORD}", "cents": 5'),
+        ("pay", f'{{"card": "{PASSWORD[:9]}'),
+        ("pay", f'["{PASSWORD}"]'),
+        ("pay", f'{{"Card": "{PASSWORD}", "cents": 5}}'),
+        ("pay", {"card": {"number": PASSWORD}, "cents": "x"}),
+        ("pay", {"cents": PASSWORD}),
+        ("pay", f"card={PASSWORD}"),
+        ("pay_", {"card": PASSWORD}),
+        ("pay_", f'{{"card": "{PASSWORD}'),
+    ],
+)
+@pytest.mark.parametrize("finish", ["tool_call", "length", "content_filter"])
+def test_a_call_that_is_not_taken_keeps_nothing_that_may_be_secret(name: str, args: Any, finish: str) -> None:
+    body = answered([TextPart("I pay."), call(name, args)], finish)
+    assert body["moves"] == []
+    assert PASSWORD[:9] not in repr(body)
+
+
+def test_the_second_call_of_one_id_keeps_no_secret() -> None:
+    parts = [call("lookup", {"order": "o"}), call("pay", {"card": PASSWORD, "cents": 5}), TextPart(PASSWORD)]
+    body = answered(parts)
+    assert [move["call"] for move in body["moves"]] == ["lookup"]
+    assert PASSWORD not in repr(body)
+
+
+@pytest.mark.parametrize("word", ['pa"ss\\x', "two\nlines", "grün€-and-more"])
+@pytest.mark.parametrize("ascii_only", [True, False])
+def test_a_secret_is_struck_in_other_calls_however_it_is_spelled(word: str, ascii_only: bool) -> None:
+    def text(**args: Any) -> str:
+        return json.dumps(args, ensure_ascii=ascii_only)
+
+    other = text(to="olga", text=f"It is {word}.", more=[text(again=word)])
+    parts = [call("pay", text(card=word, cents=5)), call("mail", other, "c2"), call("mail", other[:-3], "c3")]
+    body = answered(parts)
+    for spelled in (word, json.dumps(word)[1:-1], json.dumps(word, ensure_ascii=False)[1:-1]):
+        assert spelled not in json.dumps(body["response"], ensure_ascii=False)
+        assert spelled not in str([part.get("args") for part in body["response"]["parts"]])
+    assert json.loads(body["response"]["parts"][1]["args"])["to"] == "olga"

@@ -79,7 +79,9 @@ class ModelLoop:
         fault = next(self._faults(), None)
         if fault is not None:
             raise ValueError(f"ModelLoop: {fault}")
-        self.output_schema  # noqa: B018  a type without a schema is told of here, not when it is first asked for
+        # A type without a schema is told of here, not when it is first asked for.
+        if '"writeOnly": true' in json.dumps(self.output_schema):
+            raise ValueError("ModelLoop: output= has a Secret in it, and a result is shown to people: leave it out")
 
     def _faults(self) -> Iterator[str]:
         if isinstance(self.fallback, str):

@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from runs.loops.declared import is_wrapped
-from runs.sdk import Agent
+from runs.sdk import Agent, Secret
 from runs.sdk.models import ModelLoop
 from tests.loops.journals import lookup
 
@@ -18,6 +18,11 @@ HAIKU = "anthropic:claude-haiku-4-5-20251001"
 class Verdict(BaseModel):
     reason: str
     cents: int
+
+
+class Account(BaseModel):
+    name: str
+    password: Secret[str]
 
 
 @pytest.mark.parametrize(
@@ -53,6 +58,8 @@ class Verdict(BaseModel):
         ({"compact_at": 10}, "compact_at= is a number"),
         ({"stream": "yes"}, "stream= is True or False"),
         ({"output": lambda: 1}, "output= takes a type"),
+        ({"output": Secret[str]}, "output= has a Secret in it"),
+        ({"output": list[Account]}, "output= has a Secret in it"),
     ],
 )
 def test_what_is_not_allowed_is_said_at_once(given: dict[str, Any], says: str) -> None:

@@ -29,7 +29,8 @@ class Turn:
     """One thing that was said. `by`: person, model, tool (what came of a call) or loop (a correction without a call).
 
     `content`: text; of the model, its stored response. `seq`: the entry that it is told from, `at`: when that was
-    written. `id`, `tool`, `outcome`, `step`: of a call's result; `cause` and `attempt`: of a correction.
+    written. `id`, `tool`, `outcome`, `step`: of a call's result; `cause` and `attempt`: of a correction; `model`: of an
+    answer, which was asked for it.
     """
 
     by: Literal["person", "model", "tool", "loop"]
@@ -42,6 +43,7 @@ class Turn:
     step: int | None = None
     cause: str = ""
     attempt: int = 0
+    model: str = ""
 
 
 def turns_of(state: RunState, upto: int | None = None) -> list[Turn]:
@@ -58,7 +60,8 @@ def turns_of(state: RunState, upto: int | None = None) -> list[Turn]:
         heard = [signal for signal in signals if signal.seq < made.said["asked"]]
         signals = signals[len(heard) :]
         turns += map(_signal, heard)
-        turns.append(Turn("model", made.seq, state.time_of(made.seq), made.said["response"]))
+        asked = str(made.said.get("asked_model") or "")
+        turns.append(Turn("model", made.seq, state.time_of(made.seq), made.said["response"], model=asked))
         turns += _results(state, made, last)
     return turns + [_signal(signal) for signal in signals]
 

@@ -53,7 +53,7 @@ class Request:
 def request_of(content: Mapping[str, Any], state: RunState, model: str) -> Request:
     settings = settings_of(content["model"], model, state.affinity or str(state.root))
     parameters = parameters_of(content, state.context)
-    return Request(messages_of(content, state), parameters, settings, bool(content["model"].get("stream", True)))
+    return Request(messages_of(content, state, model), parameters, settings, bool(content["model"].get("stream", True)))
 
 
 def exact(content: Mapping[str, Any], state: RunState, model: str, loop: ModelLoop | None = None) -> Exact:

@@ -16,11 +16,13 @@ from pydantic_ai.native_tools import CodeExecutionTool, WebFetchTool, WebSearchT
 from runs.loops.conversation import Turn, turns_of
 from runs.loops.declared import FINAL_RESULT, UPDATE_PLAN, WRAPPED, is_wrapped
 from runs.loops.readable import clean, cleaned
+from runs.loops.sendable import id_of_call, name_of_tool, sendable
 
 if TYPE_CHECKING:
     from runs.state import RunState
 
 GO_ON = "Go on."
+NOTHING = "[empty]"
 NO_PERSON = "[Automatic, not written by a person] "
 NATIVE_TOOLS = {
     "web_search": WebSearchTool, "web_fetch": WebFetchTool, "code_execution": CodeExecutionTool,
@@ -40,8 +42,9 @@ PLAN_TOOL = ToolDefinition(
 )  # fmt: skip
 
 
-def messages_of(content: Mapping[str, Any], state: RunState) -> list[ModelMessage]:
-    """`content`: the release's. The same journal gives the same messages, byte for byte once they are sent."""
+def messages_of(content: Mapping[str, Any], state: RunState, model: str | None = None) -> list[ModelMessage]:
+    """`content`: the release's; `model`: which is told. The same journal gives the same messages, byte for byte once
+    they are sent."""
     retries = int(content["model"].get("retries", 3))
     made: list[ModelMessage] = []
     parts: list[ModelRequestPart] = []
@@ -49,7 +52,10 @@ def messages_of(content: Mapping[str, Any], state: RunState) -> list[ModelMessag
     for turn in turns_of(state):
         at = turn.at
         if turn.by == "model":
-            made += [*_request(made, parts, at), response_of(turn.content)]
+            made += [
+                *_request(made, parts, at),
+                response_of(turn.content, own=model is None or turn.model in ("", model)),
+            ]
             parts = []
         else:
             parts.append(_part(turn, retries))
@@ -64,9 +70,10 @@ def _request(made: list[ModelMessage], parts: list[ModelRequestPart], at: dateti
     return [ModelRequest(parts=parts or [_said(GO_ON, at)], timestamp=at)]
 
 
-def response_of(stored: Mapping[str, Any]) -> ModelResponse:
-    """A stored answer. Without the URL that it came from: another gateway would get other bytes."""
-    response: ModelResponse = JSON_CODEC.load(ModelResponse, cleaned(dict(stored)))
+def response_of(stored: Mapping[str, Any], own: bool = True) -> ModelResponse:
+    """A stored answer; `own`: told to the model that gave it. Without the URL that it came from: another gateway would
+    get other bytes."""
+    response: ModelResponse = JSON_CODEC.load(ModelResponse, cleaned(sendable(stored, own)))
     return replace(response, provider_url=None)
 
 
@@ -75,16 +82,17 @@ def _said(text: str, at: datetime) -> UserPromptPart:
 
 
 def _part(turn: Turn, retries: int) -> ModelRequestPart:
+    content = turn.content if turn.content.strip() else NOTHING  # Anthropic takes no blank text
     if turn.by == "person":
-        return _said(turn.content, turn.at)
+        return _said(content, turn.at)
     if turn.by == "loop":
-        return _said(NO_PERSON + turn.content, turn.at)
+        return _said(NO_PERSON + content, turn.at)
     # Why a call has to be made again is for the library's own records: it is not part of a request.
     cause = cast(Any, {"arguments": "validation_error", "output": "validation_error"}.get(turn.cause, "model_retry"))
     retry = RetryInfo(cause=cause, attempt=turn.attempt, max_retries=retries) if turn.outcome == "retried" else None
     return ToolReturnPart(
-        tool_name=turn.tool, content=turn.content, tool_call_id=turn.id, timestamp=turn.at, outcome=turn.outcome,
-        retry=retry,
+        tool_name=name_of_tool(turn.tool), content=content, tool_call_id=id_of_call(turn.id), timestamp=turn.at,
+        outcome=turn.outcome, retry=retry,
     )  # fmt: skip
 
 
@@ -95,8 +103,8 @@ def parameters_of(content: Mapping[str, Any], context: str | None) -> ModelReque
         ToolDefinition(name=told["name"], description=told["doc"], parameters_json_schema=ordered(told["parameters"]))
         for told in content["tools"]
     ]
-    prompt = [InstructionPart(content=clean(model["prompt"]), dynamic=False)] if model.get("prompt") else []
-    if context:
+    prompt = [InstructionPart(content=clean(model["prompt"]), dynamic=False)] if model.get("prompt", "").strip() else []
+    if context and context.strip():
         prompt.append(InstructionPart(content=clean(context), dynamic=True))
     schema = model.get("output")
     mode: Literal["text", "tool"] = "text" if schema is None else "tool"

@@ -14,6 +14,7 @@ from journal.encoding import canonical
 from runs.loops.conversation import calls_in
 from runs.loops.declared import FINAL_RESULT, WRAPPED
 from runs.loops.readable import plain, text_of
+from runs.loops.sendable import without_thoughts
 
 OF_THE_PROVIDER = ("id", "provider_name", "provider_details")  # name the part that it sent, not the one that is here
 
@@ -111,5 +112,5 @@ def in_place(response: Mapping[str, Any], parts: list[dict[str, Any]]) -> dict[s
     """What it thought led to what it said then. Anthropic refuses an answer without its signed thoughts, and the
     others a thought without what followed it."""
     if parts != response["parts"] and response.get("provider_name") != "anthropic":
-        parts = [part for part in parts if part.get("part_kind") != "thinking"]
+        parts = without_thoughts(parts)
     return dict(response) | {"parts": parts}

@@ -128,6 +128,8 @@ class Service:
         if scenario.context is not None and tokens(len(asked.raw)) > scenario.context:
             return refused(dialect, Fault("context_length"), asked.model)
         seen.turn = asked.turn
+        if (why := dialect.fault(asked.body)) is not None:
+            return mistaken(dialect, why)
         try:
             turn = scenario.turn(asked)
             fault = self.faults.take(asked.model, asked.turn, turn.faults)
@@ -207,9 +209,13 @@ def answer_json(status: int, body: Any) -> Answer:
     return Answer(status, [json.dumps(body).encode()])
 
 
+def _no_number(name: str) -> Any:
+    raise BadScript(f"No JSON: {name}")
+
+
 def _object(body: bytes) -> dict[str, Any]:
     try:
-        value = json.loads(body)
+        value = json.loads(body, parse_constant=_no_number)
     except ValueError as error:
         raise BadScript(f"No JSON: {error}") from None
     if not isinstance(value, dict):

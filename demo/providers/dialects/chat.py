@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from demo.providers.asked import Conversation, Item, named, plain
+from demo.providers.dialects import strict
 from demo.providers.dialects.dialect import Dialect, Event, Reply, halves, words
 from demo.providers.dialects.openai_refusals import refusal
 from demo.providers.turns import spoken
@@ -100,4 +101,4 @@ def _usage(reply: Reply) -> Mapping[str, Any]:
 
 
 BROKEN = {"message": "The model is overloaded.", "type": "server_error", "param": None, "code": "server_is_overloaded"}
-DIALECT = Dialect("chat", "x-request-id", read, whole, events, refusal, (None, {"error": BROKEN}))
+DIALECT = Dialect("chat", "x-request-id", read, whole, events, refusal, (None, {"error": BROKEN}), strict.of_chat)

@@ -46,7 +46,7 @@ type Event = tuple[str | None, Mapping[str, Any] | str]
 class Dialect:
     """`refusal` gives status and body of a fault's kind; `broken` is the event of an error inside a stream.
 
-    `request_id` names the header of it.
+    `request_id` names the header of it; `fault` says what the provider would not take of a request.
     """
 
     name: str
@@ -56,6 +56,7 @@ class Dialect:
     events: Callable[[Reply], list[Event]]
     refusal: Callable[[str, str], tuple[int, Mapping[str, Any]]]
     broken: Event
+    fault: Callable[[Mapping[str, Any]], str | None]
 
 
 def words(text: str) -> list[str]:

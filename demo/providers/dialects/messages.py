@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from demo.providers.asked import Conversation, Item, named, plain
+from demo.providers.dialects import strict
 from demo.providers.dialects.dialect import Dialect, Event, Reply, halves, words
 from demo.providers.turns import Block, Call, Search, Text, Thinking, arguments_or_text
 
@@ -147,4 +148,4 @@ def _json(value: Any) -> str:
 
 
 BROKEN = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
-DIALECT = Dialect("messages", "request-id", read, whole, events, refusal, ("error", BROKEN))
+DIALECT = Dialect("messages", "request-id", read, whole, events, refusal, ("error", BROKEN), strict.of_messages)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from demo.providers.asked import Conversation, Item, named, plain
+from demo.providers.dialects import strict
 from demo.providers.dialects.dialect import Dialect, Event, Reply, halves, words
 from demo.providers.dialects.openai_refusals import refusal
 from demo.providers.turns import BadScript, Block, Call, Search, Text, Thinking
@@ -187,4 +188,4 @@ BROKEN = {
     "type": "error", "code": "server_is_overloaded", "message": "The model is overloaded.", "param": None,
     "sequence_number": 99,
 }  # fmt: skip
-DIALECT = Dialect("responses", "x-request-id", read, whole, events, refusal, ("error", BROKEN))
+DIALECT = Dialect("responses", "x-request-id", read, whole, events, refusal, ("error", BROKEN), strict.of_responses)

@@ -73,16 +73,17 @@ class LoopAsking:
 
     def answer(self, how: Ended, state: RunState, seen: int, now: float) -> Draft:
         from runs.loops.answers import plan_of
-        from runs.loops.failures import failure_of
+        from runs.loops.failures import failure_of, no_answer_within
 
         if isinstance(how, Returned):
             body = plan_of(self.agent, self.loop, state, how.value)
             return drafts.answered(seen, state.model_attempts[-1].seq, body)
         assert isinstance(how, Raised)
         failed = failure_of(how.error)
+        says = no_answer_within(self.timeout) if failed.code == "timeout" else failed.says
         model = self.prepared.model if self.prepared is not None else None
         return drafts.failure(
-            None, struck_text(failed.says), now + (failed.retry_after or 0.0), code=failed.code, model=model,
+            None, struck_text(says), now + (failed.retry_after or 0.0), code=failed.code, model=model,
             status=failed.status, request_id=failed.request_id,
         )  # fmt: skip
 

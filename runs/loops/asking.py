@@ -26,7 +26,7 @@ from pydantic_ai.models import Model
 
 from runs.loops.errors import ModelFailed
 from runs.loops.exact import Request, request_of, shown_of
-from runs.loops.failures import failure_of
+from runs.loops.failures import failure_of, no_answer_within
 from runs.loops.providers import Heard, clients_of, heard, model_of, tells_its_end
 from runs.loops.thread import submit
 
@@ -87,9 +87,10 @@ def ask(prepared: Prepared, deadline: float, watch: Watch = unwatched, cancelled
     every 0.4 s. `cancelled`: true once the answer is not wanted any more. Raises ModelFailed."""
     arriving = Arriving()
     began = time.monotonic()
+    timeout = prepared.request.settings.get("request_timeout") or deadline - began
     future = submit(_asked(prepared, arriving))
     try:
-        response, told = _wait(future, deadline, arriving, watch, cancelled)
+        response, told = _wait(future, timeout, deadline, arriving, watch, cancelled)
     except BaseException as error:
         future.cancel()
         if not isinstance(error, Exception):
@@ -130,13 +131,18 @@ class Arriving:
 
 
 def _wait(
-    future: Future[tuple[ModelResponse, Heard]], deadline: float, arriving: Arriving, watch: Watch, cancelled: Any
+    future: Future[tuple[ModelResponse, Heard]],
+    seconds: float,
+    deadline: float,
+    arriving: Arriving,
+    watch: Watch,
+    cancelled: Any,
 ) -> tuple[ModelResponse, Heard]:
     told = 0.0
     while True:
         left = deadline - time.monotonic()
         if left <= 0:
-            raise ModelFailed("timeout", "no answer within its timeout")
+            raise ModelFailed("timeout", no_answer_within(seconds))
         if cancelled:
             raise ModelFailed("unexpected", "the answer is not wanted any more: the run is cancelled")
         try:

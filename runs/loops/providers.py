@@ -98,8 +98,10 @@ def model_of(content: Mapping[str, Any], name: str, *, dry: bool = False) -> Mod
         if known not in _made:
             try:
                 _made[known] = infer_model(name, lambda provider: _provider(provider, url, "none" if dry else key, dry))
+            except httpx2.InvalidURL as error:
+                raise ModelFailed("rejected", f"base_url is no address: {error}") from error
             except Exception as error:
-                raise ModelFailed("not_found", f"{name} cannot be asked here: {error}") from error
+                raise ModelFailed("not_found", str(error)) from error
         return _made[known]
 
 

@@ -219,3 +219,38 @@ def test_a_child_of_a_fork_asks_with_a_loop_and_clients_of_its_own(providers: Pr
     child.join(60)
     assert child.exitcode == 0
     assert len(providers.answered("m")) == 2
+
+
+@pytest.mark.parametrize(
+    ("address", "code", "says"),
+    [
+        ("http://olga:hunter2@127.0.0.1:9/v1", "connection_lost", "127.0.0.1:9 cannot be reached: Connection refused"),
+        ("https://no-such-host.invalid", "connection_lost", "no-such-host.invalid:443 cannot be reached: "),
+        ("localhost:9", "rejected", "base_url is no address: "),
+        ("http://[::1", "rejected", "base_url is no address: "),
+    ],
+)
+@pytest.mark.parametrize("model", PROTOCOLS)
+def test_a_wrong_address_is_told_with_what_is_wrong(model: str, address: str, code: str, says: str) -> None:
+    journal = Journal(loop_of(f"{model}:m", base_url=address))
+    with pytest.raises(ModelFailed) as caught:
+        asking.ask(asking.prepare(journal.agent.content, journal.state, f"{model}:m"), time.monotonic() + SOON)
+    assert (caught.value.code, caught.value.says[: len(says)]) == (code, says)
+    assert "hunter2" not in caught.value.says
+
+
+@pytest.mark.parametrize("model", PROTOCOLS)
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_the_provider_said_is_told_and_nothing_of_python(providers: Providers, model: str, stream: bool) -> None:
+    says = failed(providers, model, "rate_limit", stream).says
+    assert says in (
+        "429: This request would exceed your rate limit.",
+        "429: Rate limit reached for m. Please try again later.",
+    )
+
+
+def test_an_unknown_provider_is_told_once() -> None:
+    journal = Journal(loop_of("nonsense:abc"))
+    with pytest.raises(ModelFailed) as caught:
+        asking.prepare(journal.agent.content, journal.state, "nonsense:abc")
+    assert caught.value.says == "Unknown provider: nonsense"

@@ -225,3 +225,12 @@ def test_a_fallback_without_a_key_leaves_the_first_model_its_turns(providers: Pr
     keys = {"openai": "$A_KEY_THAT_NOBODY_SET"}
     trial = run(desk("anthropic:m", "openai:n", api_key=keys))
     assert trial.result == "Done."
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_however_a_timeout_comes_out_it_is_told_alike(providers: Providers, stream: bool) -> None:
+    providers.script("m", ["Done."])
+    providers.fault("hold", model="m", times=1)
+    trial = run(desk("anthropic:m", timeout=0.5, attempts=1, stream=stream))
+    assert trial.status == "held"
+    assert "anthropic:m: no answer within 0.5 s" in trial.reason

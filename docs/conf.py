@@ -30,6 +30,7 @@ CHAPTERS = [
         [
             "docs/writing-agents",
             "docs/model-agents",
+            "docs/bring-your-agent",
             "docs/waiting",
             "docs/limits",
             "docs/choosing-an-effect-class",

@@ -75,8 +75,8 @@ def pytest_configure(config: pytest.Config) -> None:
 HEAVY = {
     "crash/test_matrix_of_waits.py": 200, "api/test_fuzz.py": 100, "faults/test_connections.py": 100,
     "crash/test_matrix_in_process.py": 90, "machine/test_machine.py": 80, "pages/test_everywhere.py": 180,
-    "integrations/test_journaled_wire.py": 150, "integrations/test_journaled_kills.py": 100,
-    "integrations/test_journaled.py": 60, "faults/test_scale.py": 100, "testing/test_reload.py": 50,
+    "integrations/test_journaled_wire.py": 55, "integrations/test_journaled_kills.py": 40,
+    "integrations/test_journaled.py": 28, "faults/test_scale.py": 100, "testing/test_reload.py": 50,
     "crash/test_matrix_of_approvals.py": 120,
     "crash/test_matrix_of_models.py": 90, "crash/test_model_kills.py": 70, "recovery/test_chaos_of_models.py": 60,
 }  # fmt: skip

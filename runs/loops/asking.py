@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as Late
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pydantic_ai import ModelResponse
@@ -28,6 +28,7 @@ from runs.loops.errors import ModelFailed
 from runs.loops.exact import Request, request_of, shown_of
 from runs.loops.failures import failure_of, no_answer_within
 from runs.loops.providers import Heard, clients_of, heard, model_of, tells_its_end
+from runs.loops.readable import without_access
 from runs.loops.thread import submit
 
 if TYPE_CHECKING:
@@ -100,6 +101,7 @@ def ask(prepared: Prepared, deadline: float, watch: Watch = unwatched, cancelled
     if not _is_whole(prepared.asked, response):
         raise ModelFailed("cut_stream", "the answer ended before it was whole", request_id=told.request_id)
     try:
+        response = replace(response, provider_url=without_access(response.provider_url))
         stored = JSON_CODEC.dump(ModelResponse, response)
     except Exception as error:
         raise ModelFailed("garbage", f"the answer cannot be kept: {error}", request_id=told.request_id) from error

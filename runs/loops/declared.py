@@ -110,6 +110,8 @@ class ModelLoop:
             texts = list(given.values()) if isinstance(given, Mapping) else [] if given is None else [given]
             if not all(isinstance(text, str) and text for text in texts):
                 yield f"{word}= is a text, or texts by provider"
+            elif word == "base_url" and any("@" in text.split("//")[-1].split("/")[0] for text in texts):
+                yield "base_url= has a password in it, which would be part of the release: name a variable, as '$NAME'"
             elif word == "api_key" and not all(VARIABLE.fullmatch(text) for text in texts):
                 yield "api_key= names a variable of the environment, as '$NAME': a key is never part of a release"
         providers = {name.partition(":")[0].split("-")[0] for name in self.names}

@@ -133,7 +133,7 @@ def _of_the_system(error: BaseException | None) -> str | None:
     """What the operating system said, somewhere below."""
     for _ in range(20):
         if isinstance(error, OSError) and error.strerror:
-            return os.strerror(error.errno) if (error.errno or 0) > 0 else error.strerror
+            return os.strerror(error.errno) if error.errno is not None and error.errno > 0 else error.strerror
         if error is None:
             return None
         inner = error.exceptions[0] if isinstance(error, BaseExceptionGroup) else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 from journal.encoding import tagged
 from runs.secrets import STRUCK
@@ -20,6 +21,14 @@ def text_of(value: Any) -> str:
 def clean(text: str) -> str:
     """Lone surrogates cannot be sent in UTF-8."""
     return SURROGATES.sub("�", text)
+
+
+def without_access(url: str | None) -> str | None:
+    """An address without the name, the password and the parameters that may give access to it."""
+    if not url:
+        return url
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def plain(value: Any) -> Any:

@@ -224,14 +224,17 @@ def test_a_child_of_a_fork_asks_with_a_loop_and_clients_of_its_own(providers: Pr
 @pytest.mark.parametrize(
     ("address", "code", "says"),
     [
-        ("http://olga:hunter2@127.0.0.1:9/v1", "connection_lost", "127.0.0.1:9 cannot be reached: Connection refused"),
+        ("$A_GATEWAY", "connection_lost", "127.0.0.1:9 cannot be reached: Connection refused"),
         ("https://no-such-host.invalid", "connection_lost", "no-such-host.invalid:443 cannot be reached: "),
         ("localhost:9", "rejected", "base_url is no address: "),
         ("http://[::1", "rejected", "base_url is no address: "),
     ],
 )
 @pytest.mark.parametrize("model", PROTOCOLS)
-def test_a_wrong_address_is_told_with_what_is_wrong(model: str, address: str, code: str, says: str) -> None:
+def test_a_wrong_address_is_told_with_what_is_wrong(
+    monkeypatch: pytest.MonkeyPatch, model: str, address: str, code: str, says: str
+) -> None:
+    monkeypatch.setenv("A_GATEWAY", "http://olga:hunter2@127.0.0.1:9/v1")
     journal = Journal(loop_of(f"{model}:m", base_url=address))
     with pytest.raises(ModelFailed) as caught:
         asking.ask(asking.prepare(journal.agent.content, journal.state, f"{model}:m"), time.monotonic() + SOON)
@@ -254,3 +257,16 @@ def test_an_unknown_provider_is_told_once() -> None:
     with pytest.raises(ModelFailed) as caught:
         asking.prepare(journal.agent.content, journal.state, "nonsense:abc")
     assert caught.value.says == "Unknown provider: nonsense"
+
+
+@pytest.mark.parametrize("model", PROTOCOLS)
+def test_a_password_in_the_address_is_not_kept(
+    providers: Providers, monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
+    url = providers.anthropic_url if model == "anthropic" else providers.openai_url
+    monkeypatch.setenv("A_GATEWAY", url.replace("://", "://olga:hunter2@"))
+    journal = Journal(loop_of(f"{model}:m", base_url="$A_GATEWAY"))
+    for _ in range(2):
+        journal.ask()
+    assert "hunter2" not in journal.dumped()
+    assert "127.0.0.1" in journal.dumped()

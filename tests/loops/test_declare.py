@@ -52,6 +52,7 @@ class Account(BaseModel):
         ({"api_key": {"anthropic": "sk-123"}}, r"as '\$NAME'"),
         ({"api_key": "$KEY", "fallback": ("openai:gpt-5.2",)}, "give keys by provider"),
         ({"base_url": 5}, "base_url= is a text"),
+        ({"base_url": "https://olga:hunter2@gateway.example/v1"}, "base_url= has a password in it"),
         ({"timeout": 0}, "timeout= is a number"),
         ({"retries": -1}, "retries= is a whole number"),
         ({"attempts": 0}, "attempts= is a whole number"),

@@ -45,7 +45,7 @@ def id_of_call(id: str) -> str:
 
 def sendable(stored: Mapping[str, Any], own: bool = True) -> dict[str, Any]:
     """A stored response. `own`: whether it is told to the model that gave it; signed thoughts are nobody else's."""
-    parts = [_part(part) for part in stored["parts"] if _says_something(part)]
+    parts = [sendable_part(part) for part in stored["parts"] if _says_something(part)]
     if not own:
         parts = without_thoughts(parts)
     if stored.get("state") != "suspended":  # a paused answer goes on from its thought
@@ -70,7 +70,8 @@ def _says_something(part: Mapping[str, Any]) -> bool:
     return part.get("part_kind") != "text" or bool(str(part.get("content", "")).strip())
 
 
-def _part(part: Mapping[str, Any]) -> dict[str, Any]:
+def sendable_part(part: Mapping[str, Any]) -> dict[str, Any]:
+    """A call with a name, an id and arguments that each provider takes; any other part as it is."""
     kind = part.get("part_kind")
     if kind not in CALLS:
         return dict(part)

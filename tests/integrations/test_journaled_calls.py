@@ -23,6 +23,7 @@ from pydantic_ai.toolsets import FunctionToolset
 from runs.calling import current_call
 from runs.integrations.pydantic_ai import journaled
 from runs.outcomes import Found, TransientError
+from runs.sdk import Secret
 from runs.testing import REAL, Trial
 from tests.integrations.desks import ACTED, ASKED, act, call, scripted
 from tests.integrations.test_journaled_approvals import told, trial_of
@@ -283,6 +284,12 @@ class TestWhatCannotBeJournaled:
 
     def test_a_provider_that_acts_by_itself(self) -> None:
         assert "has to be read" in self.refused(Agent(TestModel()), native={"web_search": "keyed"})
+
+    def test_a_tool_that_is_told_a_secret(self) -> None:
+        def sign_in(password: Secret[str]) -> str:
+            return ""
+
+        assert "the tool sign_in has a Secret parameter" in self.refused(one_tool(sign_in))
 
     def test_what_is_no_agent(self) -> None:
         assert "takes a pydantic_ai.Agent" in self.refused(threading.Thread())

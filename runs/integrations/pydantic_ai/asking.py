@@ -19,9 +19,11 @@ from runs.integrations.pydantic_ai.units import Unit
 from runs.loops.answers import struck_answer
 from runs.loops.asking import Arriving
 from runs.loops.errors import ModelFailed
-from runs.loops.failures import failure_of
+from runs.loops.failures import failure_of, no_answer_within
 from runs.loops.prices import cost_of, may_have_cost, prices_version, usage_of
 from runs.loops.providers import tells_its_end
+from runs.loops.readable import without_access
+from runs.loops.sendable import id_of_call, sendable_part
 from runs.outcomes import describe
 from runs.secrets import redacted, struck_text
 from runs.state import RunState
@@ -40,6 +42,7 @@ class UnitAsking:
         self.unit, self.model, self.timeout = unit, model, timeout
         wanted = {tool.kind for tool in unit.params.model_request_parameters.native_tools}
         self.undeclared = ", ".join(sorted(wanted - set(native)))
+        self.tools = unit.params.model_request_parameters.tool_defs
         self.took = 0.0
 
     def next(self, state: RunState, now: float, epoch: int) -> Next:
@@ -79,20 +82,23 @@ class UnitAsking:
                 failed = fault
         else:
             failed = failure_of(how.error)
+        says = no_answer_within(self.timeout) if failed.code == "timeout" else failed.says
         wait = BACKOFF.wait(len(state.model_attempts), f"{state.run_id}:model")
         return drafts.failure(
-            None, struck_text(failed.says), now + max(wait, failed.retry_after or 0.0), code=failed.code,
+            None, struck_text(says), now + max(wait, failed.retry_after or 0.0), code=failed.code,
             model=self.model, status=failed.status, request_id=failed.request_id,
         )  # fmt: skip
 
     def _body(self, payload: Any) -> dict[str, Any]:
         """Raises ModelFailed for what is no whole answer."""
         try:
-            payload = with_own_ids(payload)
+            payload = as_kept(payload, self.tools)
             response = JSON_CODEC.load(ModelResponse, payload)
         except (ValueError, TypeError, KeyError) as error:
             raise ModelFailed("garbage", f"the answer cannot be read: {describe(error)}") from error
-        ended = bool((response.provider_details or {}).get("finish_reason"))
+        # For a refusal there is no word of the end.
+        refused = response.finish_reason == "content_filter"
+        ended = refused or bool((response.provider_details or {}).get("finish_reason"))
         if response.state == "incomplete" or (tells_its_end(self.unit.model) and not ended):
             raise ModelFailed("cut_stream", "the answer ended before it was whole")
         cost = cost_of(response)
@@ -107,16 +113,21 @@ class UnitAsking:
         return told if redacted() is None else told | {n: struck_answer(told[n], ()) for n in STRUCK if n in told}
 
 
-def with_own_ids(payload: dict[str, Any]) -> dict[str, Any]:
-    """Of several calls with one id each gets one of its own: what comes of them is told apart by it."""
+def as_kept(payload: dict[str, Any], tools: Collection[str]) -> dict[str, Any]:
+    """Of several calls with one id each gets one of its own: what comes of them is told apart by it. Names, ids and
+    arguments that no provider would take again, and the library sends as they are, become such as each takes; none
+    becomes the name of a tool by that."""
     parts, seen = [], set()
     for number, part in enumerate(payload["parts"]):
         if part.get("part_kind") == "tool-call":
+            said, part = part, sendable_part(part)
+            if part["tool_name"] != said["tool_name"] and part["tool_name"] in tools:
+                part["tool_name"] = "unknown_tool"
             if part["tool_call_id"] in seen:
-                part = part | {"tool_call_id": f"{part['tool_call_id']}_{number}"}
+                part["tool_call_id"] = id_of_call(f"{said['tool_call_id']}_{number}")
             seen.add(part["tool_call_id"])
         parts.append(part)
-    return payload | {"parts": parts}
+    return payload | {"parts": parts, "provider_url": without_access(payload.get("provider_url"))}
 
 
 def thought_of(response: ModelResponse) -> str:

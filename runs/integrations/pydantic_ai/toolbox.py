@@ -102,6 +102,11 @@ def tools_of(agent: LibraryAgent[Any, Any], treatment: Treatment, operations: It
     if servers:
         made.append(treatment.tool(LOOK_UP, effect="read"))
     made += [treatment.tool(name) for name in sorted(set(map(operation_name, _capabilities(operations))))]
+    if sealed := next((tool.name for tool in made if tool.has_secrets), None):
+        raise ValueError(
+            f"the tool {sealed} has a Secret parameter: answers are kept as the library wants them back, with all that"
+            " the model gave. Let the tool find the secret by itself, as in deps, or use a ModelLoop"
+        )
     names = [tool.name for tool in made]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(f"two of its tools have the name {twice[0]}: give one of them another, also below a prefix")

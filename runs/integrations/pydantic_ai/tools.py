@@ -117,6 +117,8 @@ def perform(ctx: ToolContext, args: dict[str, Any]) -> Any:
 
 def _why(payload: Mapping[str, Any]) -> str:
     told = payload.get("metadata")
+    if isinstance(told, dict) and len(told) == 1 and isinstance(text := next(iter(told.values())), str):
+        return text
     return f"the tool asks for it: {json.dumps(told, default=str)}" if told else "the tool asks for it"
 
 

@@ -63,8 +63,8 @@ def plan_of(state: RunState, entries: Sequence[Entry]) -> Plan:
     last = entry_at(entries, state.decisions[-1].seq) if state.decisions else None
     decided = summary(last) if last is not None and last.kind == Kind.PLAN else ""
     told = (decided, last.seq if last is not None and decided else None)
-    if state.plan:
-        items, said = items_of(state.plan), last_said(state, entries)
+    if items := items_of(state.plan):
+        said = last_said(state, entries)
         if state.done is not None:
             items = [replace(item, state=PLANNED) if item.state in (NEXT, LATER) else item for item in items]
         before = min(max(sum(item.state == DONE for item in items) - MOST_PAST, 0), max(len(items) - MOST_SHOWN, 0))
@@ -82,8 +82,9 @@ def from_steps(state: RunState, told: tuple[str, int | None]) -> Plan:
     return Plan([*items[before:], *now], False, None, before, max(len(open_ones) - MOST_SHOWN, 0), *told)
 
 
-def items_of(plan: Iterable[Any]) -> list[Item]:
-    return [item_of(item) for item in plan]
+def items_of(plan: Any) -> list[Item]:
+    """None of a plan so long that it is kept outside of the journal."""
+    return [item_of(item) for item in plan] if isinstance(plan, list) else []
 
 
 def item_of(item: Any) -> Item:

@@ -64,7 +64,7 @@ class Reply:
         if self.tool != UPDATE_PLAN or self.outcome == "retried" or not isinstance(self.args, Mapping):
             return None
         told = [(state, self.args.get(state)) for state in ("done", "next", "decided")]
-        return items_of({state: text} for state, texts in told if isinstance(texts, list) for text in texts)
+        return items_of([{state: text} for state, texts in told if isinstance(texts, list) for text in texts])
 
     @property
     def now(self) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 from journal.entries import Entry, Kind
-from runs.slots import Repeat, repeats_in_words
+from runs.slots import ASKS_FIRST, Repeat, repeats_in_words
 from runs.state import MODEL_ACTOR
 from runs.values import line
 
@@ -23,11 +24,17 @@ def plan_text(entry: Entry) -> str:
     body = entry.body
     if isinstance(left := body.get("compaction"), Mapping):
         return f"{left.get('left_out')} older {left.get('level')} are not shown to the model any more"
-    moves = ", ".join(line(move.get("call") or next(iter(move), ""), 60) for move in body.get("moves") or [])
-    replies = [r for r in body.get("replies") or () if isinstance(r, Mapping) and r.get("outcome") == "retried"]
+    moves = ", ".join(line(move.get("call") or next(iter(move), ""), 60) for move in listed(body, "moves"))
+    replies = [reply for reply in listed(body, "replies") if reply.get("outcome") == "retried"]
     if replies and not moves:
         return f"sent back: {', '.join(line(reply.get('tool'), 60) for reply in replies)}"
     return line(body.get("thought") or moves or ("the model decided" if entry.actor == MODEL_ACTOR else "decided"))
+
+
+def listed(body: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    """Empty where it is so long that it is kept outside of the entry."""
+    found = body.get(name)
+    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
 
 
 def call_text(entry: Entry) -> str:
@@ -66,6 +73,8 @@ WENT_WRONG = {
 
 
 def error_text(entry: Entry) -> str:
+    if entry.body.get("code") == ASKS_FIRST:
+        return "nothing was done: the tool asks for approval first"
     code = f"{line(entry.body['code'], 40)}: " if entry.body.get("code") else ""
     return f"{code}{line(entry.body.get('error'))}"
 

@@ -347,3 +347,12 @@ def test_a_new_plan_is_one_line_that_unfolds(victor: Client) -> None:
     assert "updated its plan: now write to Paolo" in turn and "decided half is enough" in turn
     assert "What the model wrote" not in turn and "taken" not in turn and "turn-reply" not in turn_of(page, seq)
     assert "updated its plan done: all" in words(turn_of(page, last))
+
+
+def test_an_answer_whose_moves_or_replies_lie_outside_is_shown_all_the_same(victor: Client) -> None:
+    story = Conversation()
+    outside = {name: payload_store().put(story.run.id, [{"finish": "word " * 10_000}]) for name in ("moves", "replies")}
+    plan = payload_store().put(story.run.id, ["word " * 10_000])
+    seq = story.answers(text("x"), **outside, plan=plan, feedback=plan, thought=plan, response=plan)
+    for place in ("", "?view=chat", f"?seq={seq}", f"?at={seq}", "/journal"):
+        assert victor.get(f"{story.url}{place}").status_code == 200, place

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from journal.entries import Entry, Kind
 from runs.pages.summaries import summary
-from runs.slots import Slot
+from runs.slots import ASKS_FIRST, Slot
 from runs.state import MACHINES, RunState
 
 EARLIER = 5  # entries of other steps that are told before the intent's own
@@ -45,7 +45,11 @@ def line_of(state: RunState, slot: Slot, e: Entry) -> Before:
             text = f"{slot.tool}: intent written at seq {e.seq}"
             hue = "reconcile" if slot.in_doubt else "off"
         case Kind.ATTEMPT:
-            text = f"Sent, {text}"
+            sends = [attempt.seq for attempt in slot.sends]
+            number = f"attempt {sends.index(e.seq) + 1}, source: {e.body.get('source', '')}" if e.seq in sends else ""
+            text = f"Sent, {number}" if number else "Tried: the tool asked for approval first"
+        case Kind.ERROR if e.body.get("code") == ASKS_FIRST:
+            glyph, hue = "s-approval", "approval"
         case Kind.APPROVAL:
             glyph, hue, text = approval_line(e)
         case Kind.NOTE if is_take_over(e):

@@ -38,9 +38,11 @@ def _requested(slot: Slot, e: Entry) -> None:
     if b.get("edit") == "refused":
         slot.edited = None
     slot.absent = bool(slot.attempts)  # nobody is asked about another send while one may have acted
+    first = slot.approval is None
     slot.approval = Approval(
         b["verdict"], e.seq, e.recorded_at, e.actor, b.get("digest", ""), b.get("note") or "",
         requested_seq=e.seq, requested_at=e.recorded_at, policy=Policy.of(b.get("policy")),
-        release=b.get("release", ""), expires=b.get("expires"), why=b.get("why", ""), fields=b.get("fields"),
+        release=b.get("release", ""), expires=b.get("expires"), why=b.get("why", ""), first=first,
+        fields=b.get("fields"),
         summary=b.get("summary"), repeats=tuple(map(Repeat.of, b.get("repeats", ()))),
     )  # fmt: skip

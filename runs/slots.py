@@ -135,7 +135,8 @@ class Approval:
     policy: Policy = ANY_ONE
     release: str = ""
     expires: float | None = None  # POSIX seconds
-    why: str = ""  # it is asked for anew
+    why: str = ""  # it is asked for anew, or by the tool itself
+    first: bool = False  # there was no request before this one
     repeats: Sequence[Repeat] = ()  # what relatives have done, or are about to, that is the same
     fields: dict[str, Any] | None = None
     summary: str | None = None  # of a person's arguments
@@ -237,6 +238,11 @@ class Slot:
                 return str(self.body["agent"])
             case _:
                 return self.kind
+
+    @property
+    def sends(self) -> list[Attempt]:
+        """Attempts that may have acted: one that asked for approval first did nothing."""
+        return [attempt for attempt in self.attempts if attempt.code != ASKS_FIRST]
 
     @property
     def signal(self) -> str:

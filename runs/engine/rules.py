@@ -261,7 +261,7 @@ def differs(slot: Slot, approval: Approval, asked: Asked, moment: Moment) -> str
 def waits_for_approval(slot: Slot, approval: Approval) -> str:
     said = f"{named(slot)} waits for approval"
     if approval.why:
-        said += f", anew: {approval.why}"
+        said += f"{'' if approval.first else ', anew'}: {approval.why}"
     elif approval.repeats:
         said += f": it is {repeats_in_words(approval.repeats)}"
     if approval.question is not None:

@@ -60,7 +60,7 @@ def waits_for(approval: Approval) -> Iterator[tuple[str, str]]:
     if approval.granted_by:
         yield "granted", ", ".join(approval.granted_by)
     if approval.why:
-        yield "anew", approval.why
+        yield "why" if approval.first else "anew", approval.why
     if approval.question is not None:
         yield "asked", f"{approval.question.by}: {approval.question.text}"
     if approval.expires is not None:

@@ -76,6 +76,13 @@ def body_line(entry: Entry) -> str:
 
 
 @register.filter
+def asked_for(given: Any) -> Any:
+    """Of an input that holds a prompt: what was said."""
+    prompt = given.get("prompt") if isinstance(given, Mapping) else None
+    return prompt if isinstance(prompt, str) and prompt.strip() else given
+
+
+@register.filter
 def as_json(value: Any) -> list[Line]:
     return json_lines(value)
 

@@ -310,3 +310,18 @@ def test_what_a_relative_has_done_since_it_was_asked_for_is_told_as_it_stands_no
     assert "it is asked for once more" in html and "under a key of its own" not in html
     other.write(Kind.DONE, {"result": 1})
     assert "step 1, which succeeded." in ada.get(item(story, seq)).content.decode()
+
+
+def test_a_tool_that_asks_for_approval_itself_was_not_sent_and_is_not_asked_for_anew(ada: Client) -> None:
+    story = Story()
+    seq = story.call()
+    failed = {"error": "NeedsApproval: above 50", "code": "needs_approval", "due": 0.0}
+    story.write(Kind.ERROR, failed, step=1)
+    story.write(Kind.APPROVAL, {"verdict": "requested", "digest": DIGEST, "why": "above 50"}, step=1, actor="system")
+    listed(story)
+    page = ada.get(item(story, seq)).content.decode()
+    assert "The tool asks for approval" in page and "Above 50." in page and "Asked anew" not in page
+    assert "nothing was done: the tool asks for approval first" in page and "NeedsApproval" not in page
+    story.write(Kind.APPROVAL, {"verdict": "granted", "digest": DIGEST}, step=1, actor="ada")
+    story.write(Kind.ATTEMPT, {"attempt": 2, "source": "worker"}, step=1)
+    assert "Sent 2 times" not in ada.get(f"{story.url}?view=chat").content.decode()

@@ -112,4 +112,5 @@ def last_line(log: Path) -> str:
             lines = [line.strip() for line in file.read().decode(errors="replace").splitlines()]
     except OSError:
         return ""
-    return next((line[:500] for line in reversed(lines) if line), "")
+    said = [line for line in lines if line and not line.startswith("HINT:")]  # a check's hint says less than its fault
+    return said[-1][:500] if said else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import os
+import re
 import threading
 from collections.abc import Mapping
 from contextvars import ContextVar
@@ -22,6 +23,7 @@ from pydantic_ai.settings import ModelSettings
 from runs.loops.errors import ModelFailed
 from runs.loops.thread import at_end
 
+UNSET = re.compile(r"[Ss]et the `(\w+)` environment variable")  # in the library's words
 NOWHERE = "http://unset.invalid"  # in place of an address whose variable is not set here
 CONNECT_SECONDS = 10.0
 OUR_CLIENTS = ("httpx2.", "AsyncHTTPClient", "OpenAIHTTPClient")  # as providers annotate `http_client`
@@ -101,6 +103,9 @@ def model_of(content: Mapping[str, Any], name: str, *, dry: bool = False) -> Mod
             except httpx2.InvalidURL as error:
                 raise ModelFailed("rejected", f"base_url is no address: {error}") from error
             except Exception as error:
+                if (missing := UNSET.search(str(error))) is not None:
+                    says = f"{missing[1]} is not set in the worker's environment"
+                    raise ModelFailed("authentication", says) from error
                 raise ModelFailed("not_found", str(error)) from error
         return _made[known]
 

@@ -270,3 +270,17 @@ def test_a_password_in_the_address_is_not_kept(
         journal.ask()
     assert "hunter2" not in journal.dumped()
     assert "127.0.0.1" in journal.dumped()
+
+
+@pytest.mark.parametrize("model", PROTOCOLS)
+def test_a_key_that_is_not_set_is_named(monkeypatch: pytest.MonkeyPatch, model: str) -> None:
+    variable = "ANTHROPIC_API_KEY" if model == "anthropic" else "OPENAI_API_KEY"
+    monkeypatch.delenv(variable)
+    monkeypatch.delenv("OPENAI_BASE_URL")  # a server of one's own may do without a key
+    journal = Journal(loop_of(f"{model}:m"))
+    with pytest.raises(ModelFailed) as caught:
+        asking.prepare(journal.agent.content, journal.state, f"{model}:m").asked  # noqa: B018
+    assert (caught.value.code, caught.value.says) == (
+        "authentication",
+        f"{variable} is not set in the worker's environment",
+    )

@@ -55,15 +55,19 @@ class LoopAsking:
 
     def _ready(self, state: RunState, model: str, told: dict[str, Any]) -> Ready:
         """Raises ModelFailed."""
-        from runs.loops import asking
-
         if self.loop.context is not None and state.context is None:
             told["context"] = struck_text(str(self.loop.context(RunView(state))))
         # The request is of the state that the ATTEMPT leads to; folding it sets the same once more.
         state.affinity = told.get("affinity", state.affinity)
         state.context = told.get("context", state.context)
-        prepared = self.prepared = asking.prepare(self.agent.content, state, model, self.loop)
+        prepared = self.prepared = self._prepared(state, model)
         return Ready(told | {"digest": prepared.digest, "size": prepared.size, "client": prepared.client})
+
+    def _prepared(self, state: RunState, model: str) -> Prepared:
+        """The request. Raises ModelFailed."""
+        from runs.loops import asking
+
+        return asking.prepare(self.agent.content, state, model, self.loop)
 
     def ask(self, line: Line) -> Any:
         from runs.loops import asking

@@ -189,9 +189,9 @@ class ScriptedAsking(LoopAsking):
     loop: ScriptedLoop
     prepared: Any  # a NotSent
 
-    def _prepared(self, state: RunState, model: str) -> tuple[Any, dict[str, str]]:
+    def _prepared(self, state: RunState, model: str) -> Any:
         body = canonical([[turn.by, turn.id, turn.content, turn.outcome] for turn in turns_of(state)])
-        return NotSent(model, hashlib.sha256(body).hexdigest(), len(body), RunView(state), state.run_id), {}
+        return NotSent(model, hashlib.sha256(body).hexdigest(), len(body), RunView(state), state.run_id)
 
     def ask(self, line: Line) -> Any:
         given = self.loop.next_answer(self.prepared.run_id, self.prepared.view)

@@ -62,7 +62,8 @@ def unknown_models(agent: Agent) -> dict[str, str]:
     if not isinstance(agent.decide, ModelLoop):
         return {}
     named = [model for model in agent.decide.names if agent.decide.object_of(model) is None]
-    return {model: why for model in named if model.partition(":")[0] not in INSTALLED and (why := _why_unknown(model))}
+    others = [model for model in named if model.partition(":")[0] not in INSTALLED]
+    return {model: why for model in others if (why := _why_unknown(model))}
 
 
 def _why_unknown(model: str) -> str:
@@ -72,8 +73,8 @@ def _why_unknown(model: str) -> str:
 
 
 def unset_variables(agent: Agent) -> list[str]:
-    """Variables that its requests need and this process does not have, in the order in which they are missed. Of a model
-    that cannot be asked at all none would help."""
+    """Variables that its requests need and this process does not have, in the order in which they are missed. Of a
+    model that cannot be asked at all none would help."""
     content = agent.content.get("model")
     if not isinstance(agent.decide, ModelLoop) or not content:
         return []
@@ -101,7 +102,8 @@ def _for(given: Any, provider: str) -> str | None:
 
 def place(agent: Agent) -> str:
     """Of the function that asks; a model loop is declared beside its agent, of which nothing has a line."""
-    functions = agent.model.functions if agent.model is not None else ()
+    looping = agent.model is None or isinstance(agent.decide, ModelLoop)  # its functions are types and context=
+    functions = () if looping or agent.model is None else agent.model.functions
     asks = functions[0] if functions else None
     return place_of(asks) if asks is not None else f"decide= of {agent.name}@{agent.version}"
 

@@ -14,7 +14,7 @@ SOON = timedelta(seconds=2)  # a run that was queued just now is only on its way
 
 
 def crowd_before(run: Run) -> str:
-    """A sentence; empty where a slot is free, or nobody serves it. A slot that asks a model is taken until it answers."""
+    """A sentence; empty where a slot is free, or nobody serves it. A model that is asked holds one until it answers."""
     if run.status != Status.QUEUED or timezone.now() - run.since < SOON:
         return ""
     live = WorkerSession.objects.filter(ended_at=None, draining_at=None, expires_at__gt=Now())

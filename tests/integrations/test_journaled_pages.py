@@ -66,3 +66,8 @@ def test_the_conversation_is_told(waiting: Run, max: Client) -> None:
 def test_check_has_nothing_to_say_against_it(waiting: Run) -> None:
     served = agents()[waiting.release_id]
     assert [str(found) for found in findings(served, 25) if found.level != "info"] == []
+
+
+def test_a_model_of_tests_is_named_once(waiting: Run, max: Client) -> None:
+    page = max.get(f"/runs/{short_id(waiting.id)}").content.decode()
+    assert "asks function:" in page and "function:function" not in page

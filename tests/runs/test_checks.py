@@ -77,7 +77,7 @@ def test_a_decision_that_differs_from_itself_is_shown() -> None:
         ("ollama:llama3.1:8b-instruct-q4_0", False),
         ("function", False),
         ("policy-1", False),
-        ("function:function:brain:", False),
+        ("function:brain", False),
         ("test:test", False),
         ("anthropic:claude-3-5-sonnet-latest", True),
         ("chatgpt-4o-latest", True),

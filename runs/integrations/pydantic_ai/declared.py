@@ -196,7 +196,10 @@ def _retries(model: Any) -> bool:
 
 
 def _model_name(model: Any) -> str:
-    return model.model_id if isinstance(model, Model) else str(model)
+    """A FunctionModel calls itself function:function:brain:streams."""
+    name = model.model_id if isinstance(model, Model) else str(model)
+    provider, _, rest = name.partition(":")
+    return f"{provider}:{rest.removeprefix(f'{provider}:').strip(':')}" if rest else name
 
 
 def _instructions(agent: Any) -> list[Any]:

@@ -261,9 +261,9 @@ def test_a_run_says_that_the_price_of_a_request_is_unknown(victor: Client) -> No
     story = Conversation()
     story.answers(text("Hello."), cost=None)
     facts = victor.get(story.url).content.decode()
-    assert "cost unknown" in words(facts) and "0 cost" not in words(facts)
+    assert "cost unknown" in words(facts) and "$0" not in words(facts)
     story.answers(text("Hello."))
-    assert "0.0123 cost and 1 request of unknown price" in words(victor.get(story.url).content.decode())
+    assert "$0.0123 and 1 request of unknown price" in words(victor.get(story.url).content.decode())
 
 
 def test_a_word_that_came_while_it_was_answered_stands_behind_the_answer_and_its_calls(victor: Client) -> None:

@@ -73,7 +73,7 @@ class Command(BaseCommand):
             self.stderr.write(f"{grace} ({longest:g} s): a stop may leave such a call in doubt")
         for agent in agents().values():
             if missing := unset_variables(agent):
-                self.stderr.write(f"{agent.name}@{agent.version} cannot ask its model: {', '.join(missing)} is not set")
+                self.stderr.write(f"{agent.name}@{agent.version} cannot ask its model: {', '.join(missing)} not set")
         signal.signal(signal.SIGTERM, process.leave_at_once)  # until Celery has its own
         serve(name, pool, concurrency)
         if settings.HOLDFAST_ALLOW_REDEFINE:

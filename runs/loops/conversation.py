@@ -98,8 +98,8 @@ def _results(state: RunState, made: Decision, last: int) -> Iterator[Turn]:
         slot = slots.get(id)
         if id in replies:
             yield _reply(replies[id], made.seq, at)
-        elif slot is None and state.done is not None and made is state.decisions[-1]:
-            continue  # it ended the run
+        elif slot is None and ((made is state.decisions[-1] and state.done is not None) or "digest" in made.said):
+            continue  # it ended the run; or it is an agent's of another library, which alone knows what it made of it
         elif slot is None:
             said = NOT_ENDED if tool == FINAL_RESULT else NOT_MADE
             yield Turn("tool", made.seq, at, said, id, tool, "interrupted")

@@ -41,6 +41,8 @@ REFUSED_SETTINGS = {
 REFUSED_IN_BODY = frozenset({
     "previous_response_id", "conversation", "conversation_id", "thread", "thread_id", "assistant_id", "store",
     "background", "container", "context_management", "mcp_servers", "tools", "messages", "input", "stream", "model",
+    "truncation", "tool_choice", "functions", "function_call", "parallel_tool_calls", "web_search_options", "plugins",
+    "prompt", "instructions", "system", "n",
 })  # fmt: skip
 PROVIDER = re.compile(r"[a-z0-9][a-z0-9_./-]*:\S+")
 VARIABLE = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*")
@@ -110,6 +112,10 @@ class ModelLoop:
             texts = list(given.values()) if isinstance(given, Mapping) else [] if given is None else [given]
             if not all(isinstance(text, str) and text for text in texts):
                 yield f"{word}= is a text, or texts by provider"
+            elif word == "base_url" and not all(text.startswith(("$", "http://", "https://")) for text in texts):
+                yield "base_url= begins with http:// or https://, or names a variable of the environment, as '$NAME'"
+            elif isinstance(given, Mapping) and (astray := self._astray(given)):
+                yield f"{word}= {astray}"
             elif word == "base_url" and any("@" in text.split("//")[-1].split("/")[0] for text in texts):
                 yield "base_url= has a password in it, which would be part of the release: name a variable, as '$NAME'"
             elif word == "api_key" and not all(VARIABLE.fullmatch(text) for text in texts):
@@ -117,6 +123,14 @@ class ModelLoop:
         providers = {name.partition(":")[0].split("-")[0] for name in self.names}
         if isinstance(self.api_key, str) and self.base_url is None and len(providers) > 1:
             yield "api_key= is for one provider, and fallback= names another: give keys by provider"
+
+    def _astray(self, given: Mapping[str, str]) -> str:
+        """What looks like a slip: one is given for a provider that is not asked, and none for one that is. Addresses of
+        more providers than are asked are nothing wrong by themselves."""
+        known = [{name.partition(":")[0], name.partition(":")[0].split("-")[0]} for name in self.names]
+        lost = sorted(set(given) - set().union(*known))
+        bare = [name for name, either in zip(self.names, known, strict=True) if not either & set(given)]
+        return f"is given for {lost[0]!r}, which is not asked, and not for {bare[0]}" if lost and bare else ""
 
     def _wrong_numbers(self) -> Iterator[str]:
         if isinstance(self.timeout, bool) or not isinstance(self.timeout, (int, float)) or not 0 < self.timeout <= 3600:

@@ -98,10 +98,11 @@ def keep_killing(report: Report, every: float, seconds: float, over: threading.E
 
 
 def turn(person: StandIn, started: Sequence[UUID]) -> bool:
-    """Serve the runs once, and look whether any of them still moves. A database that is away is waited for."""
+    """Serve the runs once, and say whether any of them moved. A database that is away is waited for."""
     try:
-        served = person.serve(family(started))
-        moves = any(run.status in MOVING for run in family(started))
+        runs = family(started)  # read once: one that moved, and waits for somebody by now, is served in the next turn
+        moves = any(run.status in MOVING for run in runs)
+        served = person.serve(runs)
     except DatabaseError:
         connection.close()
         served, moves = 0, True

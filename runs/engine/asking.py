@@ -7,7 +7,7 @@ that differs between a function, a model loop and an agent of another library is
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from journal.entries import Draft
@@ -15,6 +15,7 @@ from runs.agents import Agent, FunctionModel
 from runs.engine import drafts
 from runs.engine.calls import Ended, Returned, finish
 from runs.engine.sealing import sealed_moves
+from runs.model_turns import GiveUp, Later, Next, Ready
 from runs.moves import as_decided
 from runs.outcomes import describe
 from runs.run_view import RunView
@@ -27,44 +28,6 @@ if TYPE_CHECKING:
 MODEL_RETRY = Retry()
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
-    """It can be asked now. `told`: what the ATTEMPT says beside its number."""
-
-    told: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Later:
-    """It is asked again at this time (POSIX seconds)."""
-
-    at: float
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class GiveUp:
-    """Nobody can say any more what comes next: the run fails."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class NeedsPerson:
-    """Asking again is of no use before somebody has looked. `told`: what the CONTROL says beside its reason."""
-
-    reason: str
-    told: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class LeaveOut:
-    """It is shown less from here on. The body of that decision."""
-
-    body: dict[str, Any]
-
-
-Next = Ready | Later | GiveUp | NeedsPerson | LeaveOut
 Hear = Callable[[str, str], None]
 
 
@@ -93,12 +56,12 @@ class Asking(Protocol):
         """The PLAN, or the ERROR of the attempt. Raises nothing that a model can bring about."""
 
 
-def given_up(state: RunState, now: float, retry: Retry = MODEL_RETRY) -> Later | GiveUp | None:
+def given_up(state: RunState, now: float) -> Later | GiveUp | None:
     """Whether the failures so far allow another request at this moment; None: they do."""
     last = state.model_attempts[-1] if state.model_attempts else None
     if last is None or last.error is None:
         return None
-    if len(state.model_attempts) >= retry.attempts:
+    if len(state.model_attempts) >= MODEL_RETRY.attempts:
         return GiveUp(f"the model did not answer in {len(state.model_attempts)} attempts: {last.error}")
     if last.due is not None and not last.hurried and last.due > now:
         return Later(last.due, "the model is asked again")

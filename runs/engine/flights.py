@@ -22,6 +22,7 @@ from runs.tools import ToolContext
 
 if TYPE_CHECKING:
     from runs.agents import Agent
+    from runs.engine.asking import Asking
     from runs.engine.worker import Worker
 
 STEERED = object()  # in an inbox: somebody wrote into the journal
@@ -49,6 +50,12 @@ class Flights(Recorder):
         flight.ctx = ToolContext(
             slot.key, self.run_id, slot.step, len(slot.attempts), time.time() + tool.timeout, flight.cancelled
         )
+        self.take_off(flight)
+
+    def launch_model(self, asking: Asking) -> None:
+        deadline = time.monotonic() + asking.timeout
+        flight = Flight(self.worker, self.run_id, None, None, self.claim.epoch, deadline, self.landed)
+        flight.asking, flight.asked = asking, self.state.model_attempts[-1].seq
         self.take_off(flight)
 
     def take_off(self, flight: Flight) -> None:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from journal.entries import Draft
 from runs.engine import drafts
-from runs.engine.asking import Later as AskLater
-from runs.engine.asking import LeaveOut, Line, NeedsPerson, Next, Ready
-from runs.engine.calls import Ended, Raised, Returned
+from runs.engine.asking import Line
+from runs.engine.calls import Ended, Returned
 from runs.loops import policy
 from runs.loops.declared import ModelLoop
 from runs.loops.errors import ModelFailed
+from runs.model_turns import NeedsPerson, Next, Ready
 from runs.moves import some
 from runs.run_view import RunView
 from runs.secrets import struck_text
@@ -39,19 +39,16 @@ class LoopAsking:
     def next(self, state: RunState, now: float, epoch: int) -> Next:
         unable: dict[str, str] = {}
         while True:
-            match policy.next_request(self.loop, state, now, epoch, unable):
-                case policy.Wait(until, why):
-                    return AskLater(until, why)
-                case policy.Hold(reason):
-                    return NeedsPerson(struck_text(reason))
-                case policy.Compact(body):
-                    return LeaveOut(body)
-                case policy.Ask(model, extra):
-                    told = {"model": model} | extra | some(passed_over=unable or None)
-                    try:
-                        return self._ready(state, model, told)
-                    except ModelFailed as failed:  # of this worker alone: it has no key, no address, no client
-                        unable[model] = struck_text(failed.says)
+            following = policy.next_request(self.loop, state, now, epoch, unable)
+            if isinstance(following, NeedsPerson):
+                return NeedsPerson(struck_text(following.reason))
+            if not isinstance(following, policy.Ask):
+                return following
+            told = {"model": following.model} | following.extra | some(passed_over=unable or None)
+            try:
+                return self._ready(state, following.model, told)
+            except ModelFailed as failed:  # of this worker alone: it has no key, no address, no client
+                unable[following.model] = struck_text(failed.says)
 
     def _ready(self, state: RunState, model: str, told: dict[str, Any]) -> Ready:
         """Raises ModelFailed."""
@@ -77,19 +74,24 @@ class LoopAsking:
 
     def answer(self, how: Ended, state: RunState, seen: int, now: float) -> Draft:
         from runs.loops.answers import plan_of
-        from runs.loops.failures import failure_of, no_answer_within
 
         if isinstance(how, Returned):
             body = plan_of(self.agent, self.loop, state, how.value)
             return drafts.answered(seen, state.model_attempts[-1].seq, body)
-        assert isinstance(how, Raised)
-        failed = failure_of(how.error)
-        says = no_answer_within(self.timeout) if failed.code == "timeout" else failed.says
+        failed = self._failed(how.error)
         model = self.prepared.model if self.prepared is not None else None
         return drafts.failure(
-            None, struck_text(says), now + (failed.retry_after or 0.0), code=failed.code, model=model,
+            None, struck_text(failed.says), now + (failed.retry_after or 0.0), code=failed.code, model=model,
             status=failed.status, request_id=failed.request_id,
         )  # fmt: skip
+
+    def _failed(self, error: BaseException) -> ModelFailed:
+        from runs.loops.failures import failure_of, no_answer_within
+
+        failed = failure_of(error)
+        if failed.code == "timeout":
+            failed.says = no_answer_within(self.timeout)
+        return failed
 
 
 def load_wire(agents: Iterable[Agent]) -> None:

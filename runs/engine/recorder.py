@@ -60,6 +60,11 @@ class Recorder:
         self.state: RunState
         self.driver: Driver
 
+    @property
+    def elsewhere(self) -> bool:
+        """Whether the journal pins the run to another release than this slice's: its agent decides nothing here."""
+        return self.state.release_id != self.agent.release_id
+
     def read(self) -> list[Entry]:
         """The state anew, from the journal; the driver with it."""
         entries = self.worker.read(self.run_id)

@@ -22,13 +22,13 @@ from journal.entries import Draft, Kind
 from runs.brakes import Brake, over
 from runs.engine import drafts
 from runs.engine.approving import asked_now, expired, reminder, request_anew
-from runs.engine.asking import Asking, GiveUp, Later, LeaveOut, NeedsPerson, Ready
+from runs.engine.asking import Asking
 from runs.engine.claims import CRASH_LIMIT, Claim, Lost
 from runs.engine.drivers import Diverged, KeepsAlive
 from runs.engine.family import FamilyGate
 from runs.engine.flights import Flights
 from runs.engine.parking import open_children, park_for, sentence, stopped_by
-from runs.engine.performing import MODEL_STEP, Flight
+from runs.engine.performing import MODEL_STEP
 from runs.engine.permits import Admission
 from runs.engine.projections import Park
 from runs.engine.rules import (
@@ -51,6 +51,7 @@ from runs.engine.rules import (
     next_wait,
 )
 from runs.mistakes import difference, raised
+from runs.model_turns import GiveUp, Later, LeaveOut, NeedsPerson, Ready
 from runs.moves import Decided, Fail, Finish, from_record
 from runs.relatives import Relatives
 from runs.slots import Slot
@@ -167,11 +168,6 @@ class Slice(Flights):
         if time.monotonic() - self.began > SLICE_SECONDS or self.state.next_step - self.first_step > SLICE_STEPS:
             return Park("queued", "its slice is over")
         return None
-
-    @property
-    def elsewhere(self) -> bool:
-        """Whether the journal pins the run to another release than this slice's: its agent decides nothing here."""
-        return self.state.release_id != self.agent.release_id
 
     # -- unsettled steps --------------------------------------------------------------------------------------------
 
@@ -306,10 +302,14 @@ class Slice(Flights):
             return self.diverge(error)
         except Crashed:
             raise
-        except BaseException as error:  # SystemExit and the like too: an agent's code ends its run, never the worker
-            log.warning("run %s: agent %s raised", self.run_id, self.agent.name, exc_info=True)
-            return self.write(Decided([Fail(raised(error))]))
+        except BaseException as error:
+            return self.agent_raised(error)
         return self.write(decided) if isinstance(decided, Decided) else self.ask_model(decided)
+
+    def agent_raised(self, error: BaseException) -> None:
+        """SystemExit and the like too: an agent's code ends its run, never the worker."""
+        log.warning("run %s: agent %s raised", self.run_id, self.agent.name, exc_info=error)
+        self.write(Decided([Fail(raised(error))]))
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
@@ -352,24 +352,26 @@ class Slice(Flights):
         now = self.worker.session.now()
         if (brake := over(self.state, self.agent.budget, now)) is not None:
             self.brake(brake)
-            return
-        with self.at_work():
-            following = asking.next(self.state, now, self.claim.epoch)
+            return None
+        try:
+            with self.at_work():
+                following = asking.next(self.state, now, self.claim.epoch)
+        except Crashed:
+            raise
+        except BaseException as error:  # of the part of the request that the agent's code makes
+            return self.agent_raised(error)
         match following:
             case Later(at, why):
                 self.let_go(Park("waiting", sentence(WaitUntil(at, why), now), at))
             case GiveUp(reason):
                 self.commit([drafts.ending(Fail(reason))], Park("failed", reason))
-            case NeedsPerson(reason, told):
-                self.commit([drafts.control("hold", reason, **told)], Park("held", reason))
+            case NeedsPerson(reason):
+                self.commit([drafts.control("hold", reason)], Park("held", reason))
             case LeaveOut(body):
                 self.commit([drafts.compaction(self.seen, body)])
             case Ready(told):
                 if self.commit([drafts.model_attempt(len(self.state.model_attempts) + 1, told)]):
-                    deadline = time.monotonic() + asking.timeout
-                    flight = Flight(self.worker, self.run_id, None, None, self.claim.epoch, deadline, self.landed)
-                    flight.asking, flight.asked = asking, self.state.model_attempts[-1].seq
-                    self.take_off(flight)
+                    self.launch_model(asking)
 
     def brake(self, brake: Brake) -> None:
         entry = drafts.control("brake", brake.reason, limit=brake.limit, used=brake.used)

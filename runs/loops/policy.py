@@ -13,7 +13,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from runs.loops.compaction import next_compaction
-from runs.loops.conversation import is_paused, is_shown
+from runs.loops.conversation import is_shown
+from runs.model_turns import Later, LeaveOut, NeedsPerson
 from runs.tools import Retry
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 FOR_GOOD = frozenset({"authentication", "not_found", "quota", "rejected"})
 BACKOFF = Retry(backoff=2.0)
 LONGEST_WAIT = 3_600.0
-REFUSAL = "content_filter"
 NONE: Mapping[str, str] = MappingProxyType({})
 
 
@@ -36,33 +36,17 @@ class Ask:
     extra: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
-    until: float
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Hold:
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Compact:
-    body: dict[str, Any]
-
-
 def next_request(
     loop: ModelLoop, state: RunState, now: float, epoch: int, unable: Mapping[str, str] = NONE
-) -> Ask | Wait | Hold | Compact:
+) -> Ask | Later | NeedsPerson | LeaveOut:
     """`now`: POSIX seconds; `epoch`: of the worker that would ask; `unable`: the models that it cannot, and why."""
     corrections = corrections_in_a_row(state)
     if corrections > loop.retries:
-        return Hold(f"its answer could not be used {corrections} times in a row; the last one: {_last_fault(state)}")
-    if _pauses(state) > loop.attempts:
-        return Hold(f"the provider paused {_pauses(state)} times in the middle of its answer")
+        return NeedsPerson(
+            f"its answer could not be used {corrections} times in a row; the last one: {_last_fault(state)}"
+        )
     if (idle := _without_moves(state)) > loop.attempts:
-        return Hold(f"it answered {idle} times in a row without a call or a result")
+        return NeedsPerson(f"it answered {idle} times in a row without a call or a result")
     attempts = [attempt for attempt in state.model_attempts if attempt.seq > state.resumed_seq]
     if (compact := _compact(loop, state, attempts)) is not None:
         return compact
@@ -70,17 +54,17 @@ def next_request(
     gone = refused | set(gone_for_good(loop, state)) | set(unable)
     left = [name for name in loop.names if name not in gone]
     if not left:
-        return Hold(f"no model can be asked: {_told(loop, state, attempts, refused, unable)}")
+        return NeedsPerson(f"no model can be asked: {_told(loop, state, attempts, refused, unable)}")
     failed = [attempt for attempt in attempts if attempt.error is not None]
     if len(failed) >= loop.attempts:
-        return Hold(f"no answer in {len(failed)} requests: {_told(loop, state, attempts, refused, unable)}")
+        return NeedsPerson(f"no answer in {len(failed)} requests: {_told(loop, state, attempts, refused, unable)}")
     name = _whose_turn(loop, state, left, attempts, now)
-    return name if isinstance(name, Wait) else Ask(name, _extra(loop, state, epoch))
+    return name if isinstance(name, Later) else Ask(name, _extra(loop, state, epoch))
 
 
 def _whose_turn(
     loop: ModelLoop, state: RunState, left: Sequence[str], attempts: Sequence[Attempt], now: float
-) -> str | Wait:
+) -> str | Later:
     """The next of the order, round and round, that has had its rest."""
     if not attempts:
         return left[0]
@@ -92,7 +76,7 @@ def _whose_turn(
     ready = {name: _ready_at(loop, state, attempts, name) for name in order}
     if (free := next((name for name in order if ready[name] <= now), None)) is not None:
         return free
-    return Wait(min(ready.values()), "the model is asked again")
+    return Later(min(ready.values()), "the model is asked again")
 
 
 def _ready_at(loop: ModelLoop, state: RunState, attempts: Sequence[Attempt], name: str) -> float:
@@ -148,11 +132,6 @@ def _without_moves(state: RunState) -> int:
     return len(list(takewhile(lambda made: not (made.said or {})["moves"], answers_since(state, state.resumed_seq))))
 
 
-def _pauses(state: RunState) -> int:
-    said = (made.said or {} for made in answers_since(state, state.resumed_seq))
-    return len(list(takewhile(lambda body: not body.get("moves") and is_paused(body["response"]), said)))
-
-
 def _last_fault(state: RunState) -> str:
     said = answers_since(state, state.resumed_seq)[0].said or {}
     wrong = [reply for reply in said.get("replies", ()) if reply["outcome"] == "retried"]
@@ -186,7 +165,7 @@ def _model(loop: ModelLoop, attempt: Attempt) -> str:
 # -- compaction -------------------------------------------------------------------------------------------------------
 
 
-def _compact(loop: ModelLoop, state: RunState, attempts: Sequence[Attempt]) -> Compact | Hold | None:
+def _compact(loop: ModelLoop, state: RunState, attempts: Sequence[Attempt]) -> LeaveOut | NeedsPerson | None:
     answers = [made for made in state.decisions if made.said is not None and is_shown(made.said)]
     last = attempts[-1] if attempts else None
     too_long = last is not None and last.code == "context_too_long"
@@ -194,12 +173,12 @@ def _compact(loop: ModelLoop, state: RunState, attempts: Sequence[Attempt]) -> C
         return None
     body = next_compaction(state, answers, too_long)
     if body is not None:
-        return Compact(body)
+        return LeaveOut(body)
     if not too_long:  # it may be asked as it is
         return None
     assert last is not None
     model = _model(loop, last)
-    return Hold(f"the conversation is too long for {model}, and nothing more can be left out: {last.error}")
+    return NeedsPerson(f"the conversation is too long for {model}, and nothing more can be left out: {last.error}")
 
 
 def _is_over(loop: ModelLoop, state: RunState, answers: Sequence[Decision]) -> bool:

@@ -16,15 +16,13 @@ from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
 from journal.encoding import canonical
-from journal.entries import Draft, Entry, Kind
+from journal.entries import Entry, Kind
 from runs.agents import Agent
 from runs.compared import Judge
-from runs.engine import drafts
 from runs.engine.asking import Line
-from runs.engine.calls import Ended, Returned, finish
+from runs.engine.calls import finish
 from runs.engine.drivers import Driver, ModelDriver
 from runs.engine.loop import LoopAsking
-from runs.loops.answers import plan_of
 from runs.loops.conversation import turns_of
 from runs.loops.declared import FINAL_RESULT, WRAPPED, ModelLoop, is_wrapped
 from runs.loops.errors import ModelFailed
@@ -207,17 +205,10 @@ class ScriptedAsking(LoopAsking):
                   "kind": "response", "state": "complete"}  # fmt: skip
         return cast("Answer", Stand(Response(given, name, provider), stored, self.prepared.model))
 
-    def answer(self, how: Ended, state: RunState, seen: int, now: float) -> Draft:
-        if isinstance(how, Returned):
-            body = plan_of(self.agent, self.loop, state, how.value)
-            return drafts.answered(seen, state.model_attempts[-1].seq, body)
-        failed = how.error
-        if not isinstance(failed, ModelFailed):  # the test's own mistake
-            raise failed
-        due = now + (failed.retry_after or 0.0)
-        return drafts.failure(
-            None, failed.says, due, code=failed.code, model=self.prepared.model, status=None, request_id=None
-        )
+    def _failed(self, error: BaseException) -> ModelFailed:
+        if not isinstance(error, ModelFailed):  # the test's own mistake
+            raise error
+        return error
 
 
 def _part(loop: ModelLoop, part: ToolCalled | Said, id: str) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 from typing import Any
 
 from journal.entries import Kind
-from runs.loops.policy import Ask, Compact, Hold, Wait, next_request
+from runs.loops.policy import Ask, next_request
+from runs.model_turns import Later, LeaveOut, NeedsPerson
 from tests.loops.journals import BEGAN, Journal, loop_of
 from tests.loops.test_tell_conversation import response, said
 
@@ -45,9 +46,9 @@ def test_a_round_that_failed_is_followed_by_a_backoff_that_grows() -> None:
         fail(journal, FIRST)
         fail(journal, SECOND)
         wait = next_of(journal)
-        assert isinstance(wait, Wait)
-        waits.append(wait.until - journal.entries[-4].recorded_at.timestamp())
-        assert next_of(journal, wait.until).model in (FIRST, SECOND)
+        assert isinstance(wait, Later)
+        waits.append(wait.at - journal.entries[-4].recorded_at.timestamp())
+        assert next_of(journal, wait.at).model in (FIRST, SECOND)
     assert 1 <= waits[0] <= 2
     assert waits == sorted(waits)
     assert next_of(journal) == next_of(journal), "the same at each look"
@@ -56,9 +57,9 @@ def test_a_round_that_failed_is_followed_by_a_backoff_that_grows() -> None:
 def test_as_much_time_as_the_provider_asks_for_is_given_up_to_an_hour() -> None:
     journal = Journal(loop_of(FIRST))
     fail(journal, FIRST, "rate_limited", retry_after=60)
-    assert next_of(journal).until == journal.entries[-1].body["due"]
+    assert next_of(journal).at == journal.entries[-1].body["due"]
     fail(journal, FIRST, "rate_limited", retry_after=10 * 86_400)
-    assert next_of(journal).until == journal.entries[-2].recorded_at.timestamp() + 3_600
+    assert next_of(journal).at == journal.entries[-2].recorded_at.timestamp() + 3_600
 
 
 def test_a_model_that_refuses_for_good_is_passed_over() -> None:
@@ -68,7 +69,7 @@ def test_a_model_that_refuses_for_good_is_passed_over() -> None:
     assert next_of(journal, LATER).model == SECOND
     fail(journal, SECOND, "authentication", "the key is wrong")
     held = next_of(journal, LATER)
-    assert isinstance(held, Hold)
+    assert isinstance(held, NeedsPerson)
     assert FIRST in held.reason
     assert "the key is wrong" in held.reason
 
@@ -77,7 +78,7 @@ def test_resuming_begins_to_count_anew() -> None:
     journal = two()
     fail(journal, FIRST, "quota")
     fail(journal, SECOND, "not_found")
-    assert isinstance(next_of(journal), Hold)
+    assert isinstance(next_of(journal), NeedsPerson)
     journal.add(Kind.CONTROL, {"verb": "hold", "reason": "x"}, actor="system")
     journal.add(Kind.CONTROL, {"verb": "resume", "reason": "paid"}, actor="user:olga")
     assert next_of(journal).model == FIRST
@@ -96,7 +97,7 @@ def test_too_many_requests_without_an_answer_wait_for_a_person() -> None:
         fail(journal, FIRST, says="broken pipe")
         fail(journal, SECOND, says="overloaded")
     held = next_of(journal, LATER)
-    assert held == Hold(f"no answer in 4 requests: {FIRST}: broken pipe; {SECOND}: overloaded")
+    assert held == NeedsPerson(f"no answer in 4 requests: {FIRST}: broken pipe; {SECOND}: overloaded")
 
 
 def test_too_many_corrections_wait_for_a_person() -> None:
@@ -106,7 +107,7 @@ def test_too_many_corrections_wait_for_a_person() -> None:
         assert isinstance(next_of(journal), Ask)
         journal.say({"moves": [], "response": response("a"), "finish": "stop", "usage": {}, "replies": [reply]})
     held = next_of(journal)
-    assert isinstance(held, Hold)
+    assert isinstance(held, NeedsPerson)
     assert "lookup: order: missing" in held.reason
     journal.add(Kind.CONTROL, {"verb": "resume", "reason": "again"}, actor="user:olga")
     assert isinstance(next_of(journal), Ask)
@@ -119,7 +120,7 @@ def test_a_refusal_goes_to_the_next_model_and_then_to_a_person() -> None:
     assert next_of(journal).model == SECOND
     journal.say(refused | {"asked_model": SECOND})
     held = next_of(journal)
-    assert isinstance(held, Hold)
+    assert isinstance(held, NeedsPerson)
     assert "refused to answer" in held.reason
 
 
@@ -148,7 +149,7 @@ def talked(loop: Any, turns: int, tokens: int = 0) -> Journal:
 
 def compact(journal: Journal) -> dict[str, Any]:
     found = next_of(journal)
-    assert isinstance(found, Compact), found
+    assert isinstance(found, LeaveOut), found
     journal.add(Kind.PLAN, {"seen": len(journal.entries), "compaction": found.body})
     return found.body
 
@@ -172,12 +173,12 @@ def test_a_conversation_that_is_refused_as_too_long_is_shown_shorter_and_shorter
     for _ in range(10):
         journal.attempt(FIRST)
         journal.error("context_too_long", "200001 tokens")
-        if isinstance(found := next_of(journal), Hold):
+        if isinstance(found := next_of(journal), NeedsPerson):
             break
         levels.append(compact(journal)["level"])
         assert isinstance(next_of(journal), Ask)
     assert levels == ["results", "turns", "turns"]
-    assert isinstance(found, Hold)
+    assert isinstance(found, NeedsPerson)
     assert "200001 tokens" in found.reason
 
 

@@ -19,7 +19,8 @@ from runs.loops.answers import plan_of
 from runs.loops.asking import Answer
 from runs.loops.conversation import turns_of
 from runs.loops.messages import messages_of
-from runs.loops.policy import Ask, Hold, next_request
+from runs.loops.policy import Ask, next_request
+from runs.model_turns import NeedsPerson
 from runs.sdk import Secret, ToolContext, tool
 from tests.loops.journals import TOOLS, Journal, agent_of, loop_of, worked
 
@@ -260,7 +261,7 @@ def test_an_answer_in_which_the_provider_paused_is_gone_on_with() -> None:
     for _ in range(10):
         assert isinstance(next_request(journal.loop, journal.state, 0.0, 1), Ask)
         journal.say(body)
-    assert isinstance(next_request(journal.loop, journal.state, 0.0, 1), Hold)
+    assert isinstance(next_request(journal.loop, journal.state, 0.0, 1), NeedsPerson)
     answered([TextPart("Found it.")], journal=journal)
     assert len(messages_of(journal.agent.content, journal.state)) == 14
 

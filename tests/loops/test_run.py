@@ -234,3 +234,12 @@ def test_however_a_timeout_comes_out_it_is_told_alike(providers: Providers, stre
     trial = run(desk("anthropic:m", timeout=0.5, attempts=1, stream=stream))
     assert trial.status == "held"
     assert "anthropic:m: no answer within 0.5 s" in trial.reason
+
+
+def test_a_context_that_raises_ends_its_run_and_names_the_line(providers: Providers) -> None:
+    def broken(view: object) -> str:
+        raise LookupError("no such customer")
+
+    trial = run(desk("anthropic:m", context=broken))
+    assert trial.status == "failed" and "no such customer" in trial.reason
+    assert providers.requests == []

@@ -13,7 +13,7 @@ from pydantic_ai.durable_exec import JSON_CODEC
 
 from journal.entries import Draft
 from runs.engine import drafts
-from runs.engine.asking import Later, Line, NeedsPerson, Next, Ready
+from runs.engine.asking import Line
 from runs.engine.calls import Ended, Returned
 from runs.integrations.pydantic_ai.units import Unit
 from runs.loops.answers import struck_answer
@@ -24,6 +24,7 @@ from runs.loops.prices import cost_of, may_have_cost, prices_version, usage_of
 from runs.loops.providers import tells_its_end
 from runs.loops.readable import without_access
 from runs.loops.sendable import id_of_call, sendable_part
+from runs.model_turns import Later, NeedsPerson, Next, Ready
 from runs.outcomes import describe
 from runs.secrets import redacted, struck_text
 from runs.state import RunState

@@ -2,15 +2,15 @@
 
 import argparse
 import os
-import signal
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from types import FrameType
 
 from demo.payments.server import PaymentsServer
 from demo.payments.service import Service
 from demo.payments.storage import Storage
+from demo.serving import leave_at_signals, serve_on
 
 DEFAULT_PORT = 8010
 
@@ -27,34 +27,12 @@ def default_storage() -> str:
 
 def run(*, port: int, storage: str, port_file: str | None) -> int:
     """Serves until SIGTERM or SIGINT. 1 when the port is taken."""
-    signal.signal(signal.SIGTERM, _leave)
-    signal.signal(signal.SIGINT, _leave)
+    leave_at_signals()
     store = Storage(storage)
     try:
-        server = PaymentsServer(("127.0.0.1", port), Service(store))
-    except OSError as error:
-        print(f"payments: cannot listen on port {port}: {error.strerror}", file=sys.stderr)
-        return 1
-    print(f"payments: http://127.0.0.1:{server.server_port}", flush=True)
-    if port_file:
-        _write_whole(Path(port_file), f"{server.server_port}\n")
-    try:
-        server.serve_forever()
-    except SystemExit:
-        server.server_close()
-    store.close()
-    return 0
-
-
-def _leave(_signal: int, _frame: FrameType | None) -> None:
-    raise SystemExit
-
-
-def _write_whole(path: Path, text: str) -> None:
-    """Whoever polls for the file finds all of it or nothing."""
-    draft = path.with_name(f"{path.name}.{os.getpid()}")
-    draft.write_text(text)
-    draft.replace(path)
+        return serve_on(port, port_file, "payments", partial(PaymentsServer, service=Service(store)))
+    finally:
+        store.close()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

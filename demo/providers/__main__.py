@@ -2,16 +2,14 @@
 
 import argparse
 import importlib
-import os
-import signal
 import sys
 from collections.abc import Sequence
-from pathlib import Path
-from types import FrameType
+from functools import partial
 
 from demo.providers.scenarios import scenario
 from demo.providers.server import ProvidersServer
 from demo.providers.service import Service
+from demo.serving import leave_at_signals, serve_on
 
 DEFAULT_PORT = 8011
 
@@ -28,8 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(*, port: int, port_file: str | None = None, keep: int = 1000, scenario: Sequence[str] = ()) -> int:
     """Serves until SIGTERM or SIGINT. 1 when the port is taken, 2 when a scenario is not found."""
-    signal.signal(signal.SIGTERM, _leave)
-    signal.signal(signal.SIGINT, _leave)
+    leave_at_signals()
     service = Service(keep=keep)
     try:
         for each in scenario:
@@ -37,36 +34,13 @@ def run(*, port: int, port_file: str | None = None, keep: int = 1000, scenario: 
     except (ImportError, AttributeError, ValueError) as error:
         print(f"providers: no scenario {each}: {error}", file=sys.stderr)
         return 2
-    try:
-        server = ProvidersServer(("127.0.0.1", port), service)
-    except OSError as error:
-        print(f"providers: cannot listen on port {port}: {error.strerror}", file=sys.stderr)
-        return 1
-    print(f"providers: http://127.0.0.1:{server.server_port}", flush=True)
-    if port_file:
-        _write_whole(Path(port_file), f"{server.server_port}\n")
-    try:
-        server.serve_forever()
-    except SystemExit:
-        server.server_close()
-    return 0
+    return serve_on(port, port_file, "providers", partial(ProvidersServer, service=service))
 
 
 def _load(service: Service, wanted: str) -> None:
     model, _, place = wanted.partition("=")
     module, _, name = place.partition(":")
     service.script(model, scenario(getattr(importlib.import_module(module), name)))
-
-
-def _leave(_signal: int, _frame: FrameType | None) -> None:
-    raise SystemExit
-
-
-def _write_whole(path: Path, text: str) -> None:
-    """Whoever polls for the file finds all of it or nothing."""
-    draft = path.with_name(f"{path.name}.{os.getpid()}")
-    draft.write_text(text)
-    draft.replace(path)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

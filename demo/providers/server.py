@@ -1,13 +1,11 @@
 """The providers on a socket: a thread for each connection."""
 
 import socket
-import sys
 import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
 
+from demo import serving
 from demo.providers.service import Answer, Request, Service, answer_json
 
 LARGEST_BODY = 64 * 1024 * 1024
@@ -18,11 +16,7 @@ class Gone(Exception):
     """The caller hung up."""
 
 
-class ProvidersServer(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 512  # a hundred clients at once must not meet a full queue
-
+class ProvidersServer(serving.Server):
     def __init__(self, address: tuple[str, int], service: Service) -> None:
         self.service = service
         self._lock = threading.Lock()
@@ -47,42 +41,16 @@ class ProvidersServer(ThreadingHTTPServer):
                 except OSError:
                     pass
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        # Callers that go away in mid-answer are what this service is for.
-        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
-            super().handle_error(request, client_address)
 
-
-class Handler(BaseHTTPRequestHandler):
+class Handler(serving.Handler):
     server: ProvidersServer
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    timeout = 300
 
-    def do_GET(self) -> None:
-        self._serve()
-
-    def do_POST(self) -> None:
-        self._serve()
-
-    def do_DELETE(self) -> None:
-        self._serve()
-
-    def _serve(self) -> None:
-        length = self.headers.get("Content-Length", "0")
-        if not length.isdecimal() or int(length) > LARGEST_BODY:
-            self.close_connection = True
+    def serve(self) -> None:
+        received = self.received(LARGEST_BODY)
+        if received is None:
             self._send(answer_json(413, {"error": "The body is too large, or has no length."}))
             return
-        address = urlsplit(self.path)
-        request = Request(
-            method=self.command,
-            path=unquote(address.path),
-            query=dict(parse_qsl(address.query)),
-            headers={name.lower(): value for name, value in self.headers.items()},
-            body=self.rfile.read(int(length)),
-        )
-        answer = self.server.service.answer(request)
+        answer = self.server.service.answer(Request(**received))
         try:
             self._deliver(answer)
         except (Gone, ConnectionError, TimeoutError):
@@ -93,7 +61,7 @@ class Handler(BaseHTTPRequestHandler):
     def _deliver(self, answer: Answer) -> None:
         self._wait(answer.wait)
         if answer.cut == 0:
-            self._cut()
+            self.cut()
         elif answer.streamed:
             self._stream(answer)
         else:
@@ -105,7 +73,7 @@ class Handler(BaseHTTPRequestHandler):
         self._head(answer, "Content-Length", str(len(body)))
         if answer.cut is not None:
             self.wfile.write(body[: len(body) // 2])
-            self._cut()
+            self.cut()
             return
         self._note(answer, last=True)
         self.wfile.write(body)
@@ -118,7 +86,7 @@ class Handler(BaseHTTPRequestHandler):
                 self._wait(answer.pace)
                 self._hold(answer, place)
             if place == answer.cut:
-                self._cut()
+                self.cut()
                 return
             self._note(answer, last=place == len(answer.pieces) - 1)
             self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
@@ -160,12 +128,5 @@ class Handler(BaseHTTPRequestHandler):
         finally:
             self.connection.settimeout(self.timeout)
 
-    def _cut(self) -> None:
-        self.close_connection = True
-        self.connection.shutdown(socket.SHUT_RDWR)
-
     def version_string(self) -> str:
         return "providers"
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Silent: /requests is the record."""

@@ -8,7 +8,6 @@ from typing import Any
 
 from demo.agents import payments_api
 from demo.agents.refund_desk import APPROVAL_LIMIT_CENTS
-from demo.agents.support import APPROVAL_LIMIT_CENTS as SUPPORT_LIMIT_CENTS
 from demo.model import real_model_or_none
 from demo.payments.offers import PLACES
 from demo.payments.orders import CUSTOMERS, FIRST, LAST, history_of, order_named
@@ -108,7 +107,7 @@ def complained_of(dice: random.Random, texts: tuple[str, ...], may_wait: bool) -
         item = dice.choice(order["items"])
         lost = any(event["what"] == "lost" for event in history_of(order["id"], today))
         cents = order["total_cents"] if texts is MISSING else item["price_cents"]
-        if (may_wait or cents <= SUPPORT_LIMIT_CENTS) and (texts is not MISSING or lost or dice.random() < 0.1):
+        if (may_wait or cents <= APPROVAL_LIMIT_CENTS) and (texts is not MISSING or lost or dice.random() < 0.1):
             return order, item
 
 

@@ -4,18 +4,17 @@ The whole of it is here: tools with what a model has to know of them, the prompt
 result. What the model says is journaled before anything comes of it.
 """
 
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
+from typing import Annotated, Literal, NotRequired, TypedDict
 from urllib.parse import quote
 
 from pydantic import BaseModel, Field
 
 from demo import model as chosen
 from demo.agents import payments_api
-from demo.agents.refund_desk import Letter, Order, Refund
-from runs.sdk import Agent, Budget, Policy, RunView, ToolContext, tool
+from demo.agents.refund_desk import Letter, Order, Refund, above_the_limit
+from runs.sdk import Agent, Budget, RunView, ToolContext, tool
 from runs.sdk.models import ModelLoop
 
-APPROVAL_LIMIT_CENTS = 5_000
 PROMPT = """\
 You are the support of a small shop. You are given a customer's ticket: the customer's mail address, an order's number \
 where one is known, and what the customer wrote. Settle it with your tools, then end with the result.
@@ -86,11 +85,6 @@ def order_history(order_id: OrderId) -> list[Event]:
     """What happened to the order, oldest first: ordered, shipped, delayed, delivered or lost, and refunds if any."""
     events: list[Event] = payments_api.get(f"/orders/{quote(order_id, safe='')}/history")["events"]
     return events
-
-
-def above_the_limit(args: dict[str, Any]) -> Policy | bool:
-    """Whoever wrote the ticket into the console may approve it too; after a day nobody needs to any more."""
-    return Policy(four_eyes=False, ttl=86_400) if args["amount_cents"] > APPROVAL_LIMIT_CENTS else False
 
 
 @tool(

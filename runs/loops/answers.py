@@ -13,7 +13,7 @@ Several things at once are decided so:
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ from runs.loops.conversation import calls_in, is_paused
 from runs.loops.declared import FINAL_RESULT, UPDATE_PLAN, WRAPPED, is_wrapped
 from runs.loops.hiding import hide_untaken, spelled, strike_arguments, strike_in_text
 from runs.loops.policy import corrections_in_a_row, gone_for_good
-from runs.loops.prices import cost_of, prices_version, usage_of
+from runs.loops.prices import accounts
 from runs.moves import LONGEST_NAME
 from runs.secrets import redacted, sealed_by, seals_in, struck, words_of
 
@@ -254,16 +254,15 @@ def _body(reading: Reading, answer: Answer) -> dict[str, Any]:
         strike_in_text(call, reading.words)
     words = tuple(spelled(reading.words))
     response = answer.response
-    cost = cost_of(response)
     struck_out = bool(words) or redacted() is not None
     body: dict[str, Any] = {
         "moves": reading.moves,
-        "usage": usage_of(response, cost),
         "response": struck_answer(reading.response, words) if struck_out else reading.response,
-        "model": response.model_name or answer.model, "asked_model": answer.model, "provider": response.provider_name,
-        "finish": response.finish_reason, "cost": None if cost is None else str(cost), "prices": prices_version(),
-        "latency": answer.latency, "request_id": answer.request_id,
-    }  # fmt: skip
+        "model": response.model_name or answer.model,
+        "asked_model": answer.model,
+        "latency": answer.latency,
+        "request_id": answer.request_id,
+    } | accounts(response)
     said = {
         "replies": reading.replies, "plan": reading.plan, "thought": _thought(reading), "feedback": reading.feedback,
         "correction": reading.attempt if reading.feedback is not None else None,
@@ -297,5 +296,10 @@ def _thought(reading: Reading) -> str:
     """What it said beside what it did."""
     ends = any("finish" in move for move in reading.moves)
     texts = [_text(reading.response, "thinking"), "" if ends else _text(reading.response, "text")]
+    return thought_in(texts)
+
+
+def thought_in(texts: Iterable[str]) -> str:
+    """As a PLAN keeps it, beside the whole answer."""
     thought = "\n\n".join(text.strip() for text in texts if text.strip())
     return thought if len(thought) <= LONGEST_THOUGHT else f"{thought[:LONGEST_THOUGHT]}…"

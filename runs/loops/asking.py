@@ -91,14 +91,14 @@ def ask(prepared: Prepared, deadline: float, watch: Watch = unwatched, cancelled
     timeout = prepared.request.settings.get("request_timeout") or deadline - began
     future = submit(_asked(prepared, arriving))
     try:
-        response, told = _wait(future, timeout, deadline, arriving, watch, cancelled)
+        response, told = awaited(future, timeout, deadline, arriving, watch, cancelled)
     except BaseException as error:
         future.cancel()
         if not isinstance(error, Exception):
             raise
         raise failure_of(error) from error
     latency = round(time.monotonic() - began, 3)
-    if not _is_whole(prepared.asked, response):
+    if not is_whole(prepared.asked, response):
         raise ModelFailed("cut_stream", "the answer ended before it was whole", request_id=told.request_id)
     try:
         response = replace(response, provider_url=without_access(response.provider_url))
@@ -132,14 +132,11 @@ class Arriving:
         self.changed.set()
 
 
-def _wait(
-    future: Future[tuple[ModelResponse, Heard]],
-    seconds: float,
-    deadline: float,
-    arriving: Arriving,
-    watch: Watch,
-    cancelled: Any,
-) -> tuple[ModelResponse, Heard]:
+def awaited[T](
+    future: Future[T], seconds: float, deadline: float, arriving: Arriving, watch: Watch, cancelled: Any
+) -> T:
+    """What comes of a request on the loop; what has come of it is told meanwhile. `seconds`: that it may take in all.
+    Raises ModelFailed behind the deadline, and what the request raises."""
     told = 0.0
     while True:
         left = deadline - time.monotonic()
@@ -183,7 +180,7 @@ def _streams(model: Model[Any]) -> bool:
     return getattr(model, "stream_function", True) is not None
 
 
-def _is_whole(model: Model[Any], response: ModelResponse) -> bool:
+def is_whole(model: Model[Any], response: ModelResponse) -> bool:
     """A stream that ends too soon looks like an answer: only the provider's own word says that it was whole."""
     if response.state == "incomplete":
         return False

@@ -41,6 +41,15 @@ def usage_of(response: ModelResponse, cost: Decimal | None) -> dict[str, float]:
     return found if cost is None else found | {"cost": float(cost)}
 
 
+def accounts(response: ModelResponse) -> dict[str, Any]:
+    """What a PLAN says of an answer beside its words: who gave it, how it ended, what was used and what that cost."""
+    cost = cost_of(response)
+    return {
+        "usage": usage_of(response, cost), "provider": response.provider_name, "finish": response.finish_reason,
+        "cost": None if cost is None else str(cost), "prices": prices_version(),
+    }  # fmt: skip
+
+
 def may_have_cost(attempt: Attempt, state: RunState, settings: dict[str, Any]) -> dict[str, Any]:
     """What an ATTEMPT says of the one before it, whose answer nobody has: the provider may well have made it."""
     output = settings.get("max_tokens")

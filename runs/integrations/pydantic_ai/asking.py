@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as Late
 from typing import Any
 
 from pydantic_ai import ModelResponse, TextPart, ThinkingPart
@@ -16,12 +14,11 @@ from runs.engine import drafts
 from runs.engine.asking import Line
 from runs.engine.calls import Ended, Returned
 from runs.integrations.pydantic_ai.units import Unit
-from runs.loops.answers import struck_answer
-from runs.loops.asking import Arriving
+from runs.loops.answers import struck_answer, thought_in
+from runs.loops.asking import Arriving, awaited, is_whole
 from runs.loops.errors import ModelFailed
 from runs.loops.failures import failure_of, no_answer_within
-from runs.loops.prices import cost_of, may_have_cost, prices_version, usage_of
-from runs.loops.providers import tells_its_end
+from runs.loops.prices import accounts, may_have_cost
 from runs.loops.readable import without_access
 from runs.loops.sendable import id_of_call, sendable_part
 from runs.model_turns import Later, NeedsPerson, Next, Ready
@@ -33,7 +30,6 @@ from runs.tools import Retry
 BACKOFF = Retry(attempts=10, backoff=2.0)
 USELESS = frozenset({"quota", "authentication", "not_found", "rejected", "context_too_long"})  # to ask again alike
 STRUCK = ("response", "thought")  # of a PLAN, what a model has written
-LOOK_SECONDS, LONGEST_THOUGHT = 0.1, 2_000
 
 
 class UnitAsking:
@@ -68,7 +64,7 @@ class UnitAsking:
         began = time.monotonic()
         future = self.unit.perform(hearing=arriving.add)
         try:
-            payload = awaited(future, line, arriving)
+            payload = awaited(future, self.timeout, line.deadline, arriving, line.hear, line.cancelled)
         except BaseException:
             future.cancel()
             raise
@@ -97,18 +93,12 @@ class UnitAsking:
             response = JSON_CODEC.load(ModelResponse, payload)
         except (ValueError, TypeError, KeyError) as error:
             raise ModelFailed("garbage", f"the answer cannot be read: {describe(error)}") from error
-        # For a refusal there is no word of the end.
-        refused = response.finish_reason == "content_filter"
-        ended = refused or bool((response.provider_details or {}).get("finish_reason"))
-        if response.state == "incomplete" or (tells_its_end(self.unit.model) and not ended):
+        if not is_whole(self.unit.model, response):
             raise ModelFailed("cut_stream", "the answer ended before it was whole")
-        cost = cost_of(response)
         body = {
-            "moves": [], "usage": usage_of(response, cost), "response": payload, "client": self.unit.client,
-            "digest": self.unit.digest, "model": response.model_name, "provider": response.provider_name,
-            "finish": response.finish_reason, "cost": None if cost is None else str(cost),
-            "prices": prices_version(), "latency": self.took,
-        }  # fmt: skip
+            "moves": [], "response": payload, "client": self.unit.client, "digest": self.unit.digest,
+            "model": response.model_name, "latency": self.took,
+        } | accounts(response)  # fmt: skip
         thought = thought_of(response)
         told = body | ({"thought": thought} if thought else {})
         return told if redacted() is None else told | {n: struck_answer(told[n], ()) for n in STRUCK if n in told}
@@ -135,24 +125,4 @@ def thought_of(response: ModelResponse) -> str:
     """What was said beside calls; text alone is the result."""
     if not response.tool_calls:
         return ""
-    texts = [part.content for part in response.parts if isinstance(part, (ThinkingPart, TextPart))]
-    thought = "\n\n".join(text.strip() for text in texts if text.strip())
-    return thought if len(thought) <= LONGEST_THOUGHT else f"{thought[:LONGEST_THOUGHT]}…"
-
-
-def awaited(future: Future[Any], line: Line, arriving: Arriving) -> Any:
-    """The answer; what has come of it is told meanwhile. Raises ModelFailed after the deadline."""
-    while True:
-        left = line.deadline - time.monotonic()
-        if left <= 0:
-            raise ModelFailed("timeout", "no answer within its timeout")
-        if line.cancelled:
-            raise ModelFailed("unexpected", "the answer is not wanted any more: the run is cancelled")
-        try:
-            return future.result(min(left, LOOK_SECONDS))
-        except Late:
-            if future.done():
-                raise
-        if arriving.changed.is_set():
-            arriving.changed.clear()
-            line.hear("".join(arriving.text), "".join(arriving.thinking))
+    return thought_in(part.content for part in response.parts if isinstance(part, (ThinkingPart, TextPart)))

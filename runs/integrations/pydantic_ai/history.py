@@ -23,7 +23,7 @@ class History:
         self.slots: dict[Ident, Slot] = {}
         self.plans: list[Decision] = []
         self._count: Counter[tuple[str, int, str]] = Counter()
-        self._steps = self._decisions = 0
+        self._steps = 0
         self._names: dict[int, Ident] = {}
 
     def read_on(self) -> None:

@@ -20,6 +20,7 @@ from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApp
 
 from runs.compared import Diverged
 from runs.integrations.pydantic_ai.units import LIVE, Ident, Unit
+from runs.loops.conversation import calls_in
 from runs.loops.thread import submit
 
 # The calls of a turn come within a few passes of the loop. One that takes longer, because its arguments' validator
@@ -165,7 +166,7 @@ class Live:
         payload = await self._offered(unit)
         record_durable_unit(executed=unit.performed)
         if ident[0] == "model":
-            self._expected = calls_in(payload)
+            self._expected = {call["tool_call_id"] for call in calls_in(payload)}
         return payload
 
     def _numbered(self, kind: str, name: str) -> Ident:
@@ -196,12 +197,6 @@ class Live:
         payloads = await asyncio.gather(*(self._offered(unit) for unit in waits))
         calls = {unit.ident[2]: payload for unit, payload in zip(waits, payloads, strict=True)}
         return DeferredToolResults(approvals=approvals, calls=calls)
-
-
-def calls_in(response: Any) -> set[str]:
-    """The ids of the calls of an answer as it is journaled."""
-    parts = response.get("parts", ()) if isinstance(response, dict) else ()
-    return {part["tool_call_id"] for part in parts if part.get("part_kind") == "tool-call"}
 
 
 def name_of(operation: DurableOperation[Any, Any, Any]) -> str:

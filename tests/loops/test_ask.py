@@ -226,7 +226,7 @@ def test_a_child_of_a_fork_asks_with_a_loop_and_clients_of_its_own(providers: Pr
     [
         ("$A_GATEWAY", "connection_lost", "127.0.0.1:9 cannot be reached: Connection refused"),
         ("https://no-such-host.invalid", "connection_lost", "no-such-host.invalid:443 cannot be reached: "),
-        ("localhost:9", "rejected", "base_url is no address: "),
+        ("$NO_SCHEME", "rejected", "base_url is no address: "),
         ("http://[::1", "rejected", "base_url is no address: "),
     ],
 )
@@ -235,6 +235,7 @@ def test_a_wrong_address_is_told_with_what_is_wrong(
     monkeypatch: pytest.MonkeyPatch, model: str, address: str, code: str, says: str
 ) -> None:
     monkeypatch.setenv("A_GATEWAY", "http://olga:hunter2@127.0.0.1:9/v1")
+    monkeypatch.setenv("NO_SCHEME", "localhost:9")
     journal = Journal(loop_of(f"{model}:m", base_url=address))
     with pytest.raises(ModelFailed) as caught:
         asking.ask(asking.prepare(journal.agent.content, journal.state, f"{model}:m"), time.monotonic() + SOON)

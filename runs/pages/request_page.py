@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -225,14 +226,14 @@ def curl_of(
     """For a shell. The key is the reader's to have in the environment; without `body` curl reads request.json."""
     header, variable = key_of(name, model)
     value = f"Bearer ${variable}" if header == "authorization" else f"${variable}"
-    place = f'"{url}"' if VARIABLE.match(url) else quoted(url)
+    place = f'"{url}"' if VARIABLE.match(url) else shlex.quote(url)
     lines = [f"curl -X {method} {place}", f'-H "{header}: {value}"']
     lines += [
-        f"-H {quoted(f'{name}: {said}')}"
+        f"-H {shlex.quote(f'{name}: {said}')}"
         for name, said in headers
         if said != NOT_SHOWN and not LEFT_TO_CURL.fullmatch(name)
     ]
-    lines.append("--data-binary @request.json" if body is None else f"--data-raw {quoted(body)}")
+    lines.append("--data-binary @request.json" if body is None else f"--data-raw {shlex.quote(body)}")
     return " \\\n  ".join(lines)
 
 
@@ -247,8 +248,3 @@ def key_of(name: str, model: Mapping[str, Any]) -> tuple[str, str]:
     if isinstance(given, Mapping):
         given = given.get(provider) or given.get(provider.partition("-")[0])
     return header, given.lstrip("$") if isinstance(given, str) and given.startswith("$") else variable
-
-
-def quoted(text: str) -> str:
-    """For a shell, whatever is in it."""
-    return "'" + text.replace("'", "'\\''") + "'"
